@@ -134,14 +134,17 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
 
 
 def _is_out_of_reach(journal: WorkspaceJournal, pending: "PendingCall") -> bool:
-    """Whether a call concerns a job, which lives in its agent's process, and that process isn't waiting."""
+    """Whether a call is about a background job, and the agent's process that runs it is not waiting."""
     waited_for = journal.journal.answers.calls_with_waiting_process()
     about_job = pending.call.tool == "jobs" or starts_job(pending.call.tool, pending.call.args)
     return about_job and pending.call.id not in waited_for
 
 
 def _store_for_next_call(journal: WorkspaceJournal, pending: "PendingCall", reply: Reply) -> Reply:
-    """Store an approval for later calls; return the reply that ends this call without running it here."""
+    """Store an approval for when the agent repeats the call.
+
+    Returns the reply that ends this call without running it.
+    """
     from handtools.runtime.approval.gate import settle_reply
 
     settle_reply(journal.journal, pending.call, pending.approval, reply)

@@ -32,7 +32,7 @@ _NO_JOBS = (
 
 
 def starts_job(tool: str, args: Mapping[str, Any]) -> bool:
-    """Whether a call starts a background job, under any of the names of `background`."""
+    """Whether a call starts a background job, by `background` or one of its aliases."""
     return tool == "bash" and any(map(args.get, _BACKGROUND_NAMES))
 
 
@@ -89,7 +89,7 @@ def call(
 
 
 def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinter | None":
-    """Print the output of the toolbox's next command while it runs; None if the tool runs no commands."""
+    """Attach a printer that shows a command's output while it runs; None if the tool runs no commands."""
     from handtools.cli.streamed_output import STREAMED_TOOLS, CommandOutputPrinter
 
     if tool not in STREAMED_TOOLS:
@@ -102,10 +102,10 @@ def stream_output(toolbox: "BlockingToolbox", tool: str) -> "CommandOutputPrinte
 def ask_in_terminal_and_resume(
     toolbox: "BlockingToolbox", journal: WorkspaceJournal, call_id: str, result: "Result[Any]"
 ) -> "Result[Any]":
-    """While a call is pending, ask the user in the terminal and resume the call with the reply.
+    """As long as a call needs approval, ask the user in the terminal and resume the call with the reply.
 
-    Returns the last result, still pending if the user decides later. Nothing is locked while the prompt is
-    open.
+    Returns the last result, which is still pending if the user decides later. Nothing is locked while the
+    prompt is open.
     """
     more = journal.suggested_command("show", journal.calls.short(call_id))
     while result.request is not None:

@@ -21,7 +21,7 @@ MAX_STAT_ROWS = 60
 
 
 class FileDiffStat(NamedTuple):
-    """How many lines of one file were added and removed; None if it is not text."""
+    """How many lines of one file were added and removed; None if the file is not text."""
 
     path: str
     added: int | None
@@ -109,14 +109,14 @@ def _nothing_stands(journal: WorkspaceJournal, subject: str) -> str:
 
 
 def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
-    """How many lines a change to one file adds and removes; None if it is not text."""
+    """How many lines a change to one file adds and removes; None if the file is not text."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 
     text = changes_diff(ChangeSet((change,)))
     if not text.startswith(("--- ", "diff --git ")):
         return None, None
-    # Only headers come before the first hunk, and only lines of the file after it.
+    # Headers can start with + or - too, but they all come before the first hunk.
     lines = text.partition("\n@@")[2].split("\n")
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
@@ -124,9 +124,10 @@ def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
 def _chosen_touches(
     journal: WorkspaceJournal, name: str | None, session: str | None
 ) -> tuple[str, list["RecordedTouch"]]:
-    """Resolve the argument (a path, a call id or none) to recorded file changes, oldest first, and a label.
+    """Find the recorded file changes to show, oldest first; return a label for them and the changes.
 
-    Raises `CliCommandError` if it matches nothing.
+    `name` is a path or a call id; without it, the changes of a session are shown. Raises `CliCommandError`
+    if nothing matches.
     """
     if name is None:
         newest = journal.calls.newest_change()

@@ -144,7 +144,7 @@ def _settings_in_words(configuration: "Configuration") -> str:
 
 
 def _files_in_words(configuration: "Configuration", none: str, *, policy: bool = False) -> str:
-    """The user's configuration files, or with `policy` only those with policy keys."""
+    """List the user's configuration files, or with `policy` those that set policy keys; or return `none`."""
     from handtools.configuration.schema import POLICY_KEYS
 
     files = [
@@ -331,7 +331,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _capture(root: Path, state: Path) -> DoctorCheckResult:
-    """Check whether overlay file systems can capture commands' changes, and why not."""
+    """Check whether overlay file systems can capture commands' changes; if not, report the reason."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
     from handtools.host.workspace_folders import backups_folder
@@ -344,7 +344,7 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
 
 
 def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
-    """Report which sandbox commands run in, and for each stronger one why it is not available."""
+    """Report the sandbox that commands run in, and why each stronger one is not available."""
     from handtools.host.sandbox.processes.supervisor_client import has_supervisors
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
@@ -373,7 +373,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _wanted_runner(root: Path) -> str:
-    """The runner set in the environment or the settings; empty for the strongest."""
+    """The runner set in the environment or the settings; empty to use the strongest one available."""
     from handtools.configuration import load_configuration
     from handtools.toolbox import RUNNER_VARIABLE
 
@@ -544,7 +544,7 @@ def _server_start(root: Path) -> DoctorCheckResult:
 
 
 def _text_reaches_client() -> DoctorCheckResult:
-    """Check with a test server that each field of a `read` result that clients may forward has the text."""
+    """Start a test server and check that a `read` result has the text in every field that clients may use."""
     line = f"read by handtools doctor {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as place:
         root = Path(place, "folder")
@@ -658,6 +658,6 @@ def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
 
 
 def _program_in_entry(entry: str) -> str:
-    """The program in our MCP server entry, found by a regex in its JSON, TOML or YAML; or empty."""
+    """The program that our MCP server entry starts, found by a regex in its JSON, TOML or YAML; or empty."""
     found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
     return str(json.loads(found[1])) if found else ""

@@ -58,10 +58,10 @@ def _run() -> None:
 
 
 def join_workspace_options(words: Sequence[str]) -> list[str]:
-    """Replace several `-C FOLDER` options by one, for the combined workspace of these folders.
+    """Replace several `-C FOLDER` options with one that names the combined workspace of their folders.
 
-    Options after the command's name override those before it. For `mcp`, which takes folders as arguments,
-    even a single option is moved to the front.
+    Options after the command's name override those before it. The new option comes first. For `mcp`, which
+    takes folders as arguments, even a single option is moved there.
     """
     before: list[str] = []
     after: list[str] = []
@@ -96,7 +96,7 @@ def _combined(folders: list[str]) -> str:
 
 
 def move_workspace_option(words: Sequence[str]) -> list[str]:
-    """Move a `-C FOLDER` before the command's name to after it, where the command parses it."""
+    """Move a leading `-C FOLDER` to after the command's name, where the command parses it."""
     match words:
         case ["-C" | "--workspace", folder, "mcp", *rest]:
             return ["mcp", folder, *rest]

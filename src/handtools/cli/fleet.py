@@ -412,7 +412,10 @@ def _cancel_on_sigterm() -> None:
 
 @contextmanager
 def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
-    """Show a progress bar with counts on stderr; into a pipe, only a line about an earlier run's tasks."""
+    """Yield a function that updates a progress bar on stderr.
+
+    If stderr is not a terminal, it only prints how many tasks an earlier run finished or left interrupted.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console, told = stderr_console(), False
@@ -480,7 +483,7 @@ def _summary(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
 
 
 def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
-    """Write an HTML report of all tasks and their calls; return its size."""
+    """Write an HTML report of all tasks and their calls; return its size in bytes."""
     from handtools.cli.html_report import ReportedTask, html_report
 
     results = [folder.results[task.id] for task in tasks if task.id in folder.results]

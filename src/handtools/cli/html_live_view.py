@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from handtools.record.session_feed import PendingApproval
 
 LIVE_VIEW_BYTES_PER_CALL = 24_000
-"""Most bytes shown of one call's arguments, result and diff."""
+"""Maximum number of bytes to show of one call's arguments, result and diff together."""
 LIVE_QUESTION_BYTES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """A call of the live view, and the actions that the user can take on it."""
+    """A call in the live view, and the actions that the user can take on it."""
 
     id: str
-    """The full id, which the forms send."""
+    """The call's full id, which the buttons' forms send."""
     call: ReportedCall
     actions: tuple[str, ...] = ()
     """Any of `undo`, `redo` and `cancel`."""
@@ -73,7 +73,7 @@ def live_view_page(
 
 
 def outcome_page(text: str) -> str:
-    """The response page of a form, for browsers without JavaScript."""
+    """The page to send after a form was submitted, for browsers without JavaScript."""
     back = '<p><a href="/">Back to the calls</a></p>'
     told = f'<main><p role="status">{escaped(text)}</p>{back}</main></body></html>\n'
     return "".join([*_head("handtools"), told])
@@ -90,7 +90,7 @@ def forwarding_page(link: str) -> str:
 
 
 def content_policy() -> str:
-    """The content security policy of all these pages: allows only our script, our style and this server."""
+    """The content security policy of the live view: allow only our script, our style and this server."""
     return (
         f"default-src 'none'; style-src '{source_hash(_ALL_STYLE)}'; "
         f"script-src '{source_hash(REPORT_SCRIPT + _SCRIPT)}'; connect-src 'self'; form-action 'self'; "
@@ -99,7 +99,7 @@ def content_policy() -> str:
 
 
 def live_call_item(live: LiveCall) -> str:
-    """One call of the list, with buttons for its actions."""
+    """Render a call as an HTML list item, with buttons for its actions."""
     buttons = "".join(
         f'<form method="post" action="/{action}"><input type="hidden" name="call" value="{escaped(live.id)}">'
         f"<button>{action.capitalize()}</button></form>"

@@ -12,16 +12,16 @@ from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
 
 MAX_BODY_BYTES = 4_500_000
-"""Most bytes of arguments, results and diffs in one page, divided among its calls."""
+"""Maximum bytes of arguments, results and diffs in one page, divided among its calls."""
 MAX_CALL_BYTES = 40_000
 MAX_CHART_ROWS = 12
 STATUS_MARKS = {"ok": "✓", "pending": "?", "running": "…", "denied": "⊘"}
 """A symbol for each status, in addition to its colour; all other statuses are failures."""
 FAILURE_MARK = "✗"
 STATUS_KINDS = {"✓": "good", "?": "open", "…": "open"}
-"""The CSS class of a call by its symbol; all others are `bad`."""
+"""The CSS class of a call by its status symbol; for all other symbols it is `bad`."""
 MAX_PAUSE_SECONDS = 120.0
-"""Longer pauses between calls are drawn this long; a night would leave no room for the rest."""
+"""Longer pauses between calls are drawn at this length, so that a night's break doesn't fill the timeline."""
 TIMELINE_STEPS = 1_000
 TIMELINE_BARS = {"good": (3, 4), "open": (2, 6), "bad": (0, 10)}
 """Top and height of a call's bar in its row, so that failed calls can be recognised without colour."""
@@ -29,7 +29,7 @@ TIMELINE_BARS = {"good": (3, 4), "open": (2, 6), "bad": (0, 10)}
 
 @dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """A file that a call changed, with the numbers of added and removed lines; None if it is not text."""
+    """A file that a call changed, with the numbers of added and removed lines (None if it is not text)."""
 
     path: str
     added: int | None
@@ -43,7 +43,7 @@ class ReportedQuestion:
     title: str
     rule: str
     answer: str
-    """For example `allowed once`, `denied`, or `waits for an answer`; counted by the first word."""
+    """For example `allowed once`, `denied`, or `waiting for approval`; charts count by the first word."""
     message: str = ""
     """The user's message to the agent when denying."""
 
@@ -69,10 +69,10 @@ class ReportedCall:
     diff: str
     files: tuple[ReportedFile, ...] = ()
     match: str = ""
-    """For an edit: how the old text differed from the file (`exact` if not), or why it was refused."""
+    """For an edit: how its old text was matched in the file (such as `exact`), or why it was refused."""
     undo_command: str = ""
     began: float = 0.0
-    """When it began and when it ended, in seconds since any fixed point in time."""
+    """Start time in seconds, as is `ended`; only differences between calls are used."""
     ended: float = 0.0
     questions: tuple[ReportedQuestion, ...] = ()
 
@@ -83,7 +83,7 @@ class ReportedTask:
 
     name: str
     status: str
-    """Same as for a call: `ok`, or anything else for a failure."""
+    """`ok`, or anything else for a failure, as for a call."""
     score: float | None
     seconds: float
     calls: int
@@ -166,7 +166,7 @@ def kind_of_status(status: str) -> str:
 
 
 def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
-    """The timeline and the charts of calls, oldest first."""
+    """The HTML of the timeline and the charts; expects the calls oldest first."""
     yield '<section class="charts" aria-label="Charts">'
     yield from _timeline(calls)
     yield from (_chart(heading, rows) for heading, rows in _charts(calls) if rows)
@@ -301,7 +301,7 @@ def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
 
 
 def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
-    """One call of the list in about `room` bytes; `actions` is HTML to put before its details."""
+    """Render a call as an HTML list item of about `room` bytes, with `actions` (HTML) before the details."""
     mark = mark_of_status(call.status)
     kind = kind_of_status(call.status)
     state = " ".join(
@@ -337,9 +337,9 @@ def _question(question: ReportedQuestion) -> str:
 
 
 def coloured_diff(diff: str, most: int) -> str:
-    """A diff with its added and removed lines marked up, in at most `2 * most` bytes.
+    """A diff as HTML with added and removed lines marked up, in at most `2 * most` bytes.
 
-    The `+` and `-` stay, so that colour is never the only cue.
+    Lines keep their `+` and `-`, so that colour is never the only cue.
     """
     shown = _escaped_within(diff, most)
     marks = {"+": "ins", "-": "del"}

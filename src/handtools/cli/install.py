@@ -220,7 +220,7 @@ def _offer_own_tools_off(
 ) -> "list[PlannedConfigChange]":
     """Ask whether to disable the client's built-in file and shell tools as well.
 
-    Returns the file changes that do so, or the given ones if the user declines or can't be asked.
+    Returns the config changes that also disable them, or `changes` if the user declines or can't be asked.
     """
     from dataclasses import replace
 
@@ -277,7 +277,7 @@ def _show(
 
 
 def _question(changes: "Sequence[PlannedConfigChange]") -> str:
-    """The confirmation question: files to write, and files to delete because only our entry is left."""
+    """The confirmation question, which lists the files to write and the files to delete."""
     written = [str(change.file) for change in changes if change.after is not None]
     deleted = [str(change.file) for change in changes if change.after is None]
     verbs = {"write": written, "delete": deleted}
@@ -303,7 +303,7 @@ def _print_installed(
 
 
 def _write_change(change: "PlannedConfigChange", record: "InstallRecord") -> None:
-    """Write one config file by atomic rename, or delete it, and update the install record for uninstall."""
+    """Write one config file by atomic rename, or delete it, and record what `uninstall` needs."""
     file, known = change.file, record.find(change.file)
     with _writing(file):
         if change.after is None:

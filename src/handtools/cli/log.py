@@ -100,7 +100,7 @@ def _print_log(journal: WorkspaceJournal, rows: Sequence["Row"]) -> None:
 
 FOLLOW_INTERVAL_SECONDS = 0.5
 MAX_CALLS_PER_LOG_POLL = 500
-"""How many of the newest calls each poll reads; if more ended in between, the oldest are left out."""
+"""How many of the newest calls each poll reads; if more ended between two polls, the oldest are skipped."""
 
 
 def _follow_log(journal: WorkspaceJournal, session: str | None, limit: int, *, as_json: bool) -> None:
@@ -115,7 +115,7 @@ def _follow_log(journal: WorkspaceJournal, session: str | None, limit: int, *, a
                     known[logged.id] = logged.status
                     _print_followed(journal, logged, as_json=as_json)
             if first:
-                # Mark older calls as known: they are beyond `limit`.
+                # Calls beyond `limit` are not printed: mark them as known.
                 older = journal.calls.page(session=session, limit=MAX_CALLS_PER_LOG_POLL)
                 known |= {logged.id: logged.status for logged in older[limit:]}
                 first = False

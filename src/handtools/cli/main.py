@@ -47,7 +47,7 @@ BUILT_IN_FLAG_DEFAULTS = {"help": False, "install_completion": False, "show_comp
 
 
 def main() -> None:
-    """Run the typer application; print an error with its next step and exit with 1."""
+    """Run the typer application; after an error, print it with the suggested next step and exit with 1."""
     _let_odd_bytes_through()
     try:
         _app()(prog_name="handtools")
@@ -104,7 +104,7 @@ def _failure_and_step(error: HandtoolsError) -> tuple[str, str]:
 
 
 def _let_odd_bytes_through() -> None:
-    """Let undecodable bytes pass through stdout and stderr, so that printing them does not raise."""
+    """Configure stdout and stderr so that printing undecodable bytes, e.g. in file names, does not raise."""
     for stream in (sys.stdout, sys.stderr):
         utf8 = stream.encoding.lower().replace("-", "") == "utf8"
         stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")  # type: ignore[union-attr]

@@ -24,7 +24,7 @@ class PresetName(StrEnum):
 
 
 class UnattendedVerdict(StrEnum):
-    """Values of `--unattended`: the fate of calls that need approval if the client can't ask the user."""
+    """Values of `--unattended`: what happens to calls that need approval if the client can't ask the user."""
 
     ask = "ask"
     deny = "deny"

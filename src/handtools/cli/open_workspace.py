@@ -91,7 +91,7 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", WorkspaceJournal]]:
-    """Open the configured toolbox of a workspace and its journal, which is closed at the end.
+    """Open a workspace's configured toolbox and its journal for a block, and close the journal at the end.
 
     `plugins` adds tools from installed packages, `yes` approves every call that needs approval.
     """
@@ -118,7 +118,7 @@ def open_toolbox_at(
 
 
 async def approve_all(_: Approval) -> Reply:
-    """Approver that always allows: the user who would be asked has typed the command."""
+    """Approve every call: the user who would be asked has typed the command."""
     return Reply(allow=True)
 
 

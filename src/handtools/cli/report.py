@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MAX_REPORTED_CALLS = 5_000
 MAX_COMMAND_CHARS = 80
 OWN_CALLS_LOOKED_AT = 100
-"""How many of a session's newest calls are searched for one made by an agent."""
+"""How many of a session's newest calls to check for one made by an agent."""
 REFUSED_MATCHES = {"no_match", "many_matches"}
 """Error codes of edits whose old text was not found, or was found more than once."""
 REMEMBERED_WORDS = {"once": "once", "session": "for this session", "project": "for this project"}
@@ -149,7 +149,7 @@ def _questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[Rep
 
 
 def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
-    """What the call changed or acted on, preceded by the command if a command changed something."""
+    """What a call changed or acted on; if a command changed something, `COMMAND → PATHS`."""
     told, command = call_target_summary(logged, touches), logged.args.get("command")
     return (
         f"{one_line(command, MAX_COMMAND_CHARS)} → {told}" if touches and isinstance(command, str) else told

@@ -37,7 +37,7 @@ def print_result(
 ) -> None:
     """Print a call's result, failure or pending approval as text or JSON, with the command to run next.
 
-    If output was `streamed`, only the rest of it is printed.
+    If part of the output was `streamed` already, only the rest is printed.
     """
     short = journal.calls.short(call_id)
     if as_json:

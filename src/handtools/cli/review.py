@@ -98,7 +98,7 @@ def review(
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The review's scope: the journal, the starting point, and the paths."""
+    """What to review: the journal, the starting point, the paths, and whether to include accepted changes."""
 
     journal: WorkspaceJournal
     point: ReviewPoint
@@ -107,13 +107,13 @@ class _Chosen:
 
     @cached_property
     def changes(self) -> "ChangeReview":
-        """The changes that calls made."""
+        """The changes that calls made since the starting point."""
         from handtools.runtime.review import ChangeReview
 
         return ChangeReview(self.journal.journal, self.journal.files, self.point)
 
     def items(self, reviews: "FileReviews") -> Iterator[list[ReviewItem]]:
-        """The items of each file that has any, one file at a time."""
+        """Yield the list of items of each file; files without items are skipped."""
         folders = [self.journal.files.locate(path) for path in self.within]
         for path in reviews.paths:
             if folders and not any(_is_within(path, folder) for folder in folders):
@@ -237,7 +237,7 @@ def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[
 
 
 def _ask_about_files(chosen: _Chosen, review_items: list[ReviewItem]) -> None:
-    """Ask about the changed files; the items are added to `asked` even if the user quits."""
+    """Ask about the changed files, and add their items to `review_items`, even if the user quits."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
     changes = chosen.changes
     number_of = {path: number for number, path in enumerate(changes.paths, 1)}
@@ -313,7 +313,7 @@ def _item_to_json(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> dict[str
 
 
 def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
-    """Revert the rejected parts in one call made as the user, and print the result."""
+    """Revert the rejected parts in one call in the user's name, and print the result."""
     from handtools.cli import reject
     from handtools.core.call import Call
     from handtools.core.language import NoFormatters
@@ -324,7 +324,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     call = Call(tool=reject.review.name, args=args, agent=PERSON_AGENT_NAME, session=REVIEW_SESSION)
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         box = toolbox.toolbox
-        # Restore the exact earlier lines, so don't run formatters on them.
+        # Don't run formatters, so that the earlier lines are restored exactly.
         unformatted = replace(box.workspace, formatters=NoFormatters())
         person_toolbox = Toolbox(
             [reject.review], workspace=unformatted, policy=box.policy, approver=approve_all
@@ -368,7 +368,7 @@ class _HeldDecision:
     review: "HeldReview"
     items: list[ReviewItem] = field(default_factory=list)
     complete: bool = False
-    """Whether every change was shown to the user."""
+    """Whether the user saw every change, i.e. did not quit before the end."""
 
     @property
     def decided(self) -> bool:
@@ -380,7 +380,7 @@ class _HeldDecision:
 
 
 def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
-    """Ask about the changes of a command before they are applied."""
+    """Ask about each change of a command that waits for approval, before any is applied."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Apply this change")
     waits = f"Waiting for approval: {chosen.name_author(held.review.call_id)}"
     stdout_console().print(waits, style="bold yellow")

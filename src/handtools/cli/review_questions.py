@@ -37,26 +37,26 @@ KEYS = {
     "?": "show this help",
 }
 MAX_ROW_CHARS = 400
-"""Longest diff line to show in full, in characters; longer ones are clipped with a count."""
+"""Longest diff line to show in full; longer ones end with the number of omitted characters."""
 PIPE_ROWS = 400
-"""Maximum lines of a part to print into a pipe; on a terminal, the screen height limits it."""
+"""Maximum lines of a change to print into a pipe; on a terminal, the screen height is the limit."""
 QUESTION_ROWS = 6
 """Screen lines reserved for the file's name, the authors and the prompt."""
 SUMMARY_CHARS = 60
 AFTER_LAST = -1
-"""The index that means no items are left to ask about."""
+"""Index that means that no items are left to ask about."""
 EDIT_HELP = """# + lines stay, - lines go. To restore a line, make its - a space. To drop one, delete it.
 # Lines that start with # are ignored. If nothing is left, nothing changes.
 """
 
 
 class ReviewStopped(Exception):
-    """The user quit; the decisions so far are applied."""
+    """Raised when the user quits the review; the decisions made so far are still applied."""
 
 
 @dataclass(slots=True)
 class ReviewItem:
-    """Parts of a file that are decided together, with their number in the file and the decision so far."""
+    """Parts of a file that the user keeps or rejects together: their number in the file and the decision."""
 
     file: "ReviewedFile"
     parts: "tuple[ReviewPart, ...]"
@@ -124,7 +124,7 @@ class ReviewQuestions:
             self.at = self._answered()
 
     def _answered(self) -> int:
-        """Prompt for the current item until an answer moves on; return the index of the next item."""
+        """Prompt for the current item until an answer leads to another one; return that item's index."""
         while True:
             typed = self._typed()
             answers: dict[str, Callable[[], int | None]] = {
@@ -181,7 +181,7 @@ class ReviewQuestions:
         return (key for key in KEYS if not left_out.get(key))
 
     def _next_undecided(self) -> int:
-        """The index of the next undecided item, wrapping around at the end."""
+        """The index of the next undecided item, wrapping around at the end; `AFTER_LAST` if there is none."""
         order = [*range(self.at + 1, len(self.items)), *range(self.at + 1)]
         return next((index for index in order if self.items[index].decision is None), AFTER_LAST)
 
@@ -192,7 +192,7 @@ class ReviewQuestions:
         this, *later = self.items[self.at :]
         for item in (this, *(item for item in later if item.decision is None)):
             self._say(item, keep=keep)
-        # Skip later items that can't be rejected (a message was printed), to avoid asking forever.
+        # Skip later items that can't be rejected (a message was printed); asking again would never end.
         before = (at for at, item in enumerate(self.items[: self.at]) if item.decision is None)
         return next(before, AFTER_LAST)
 
@@ -209,13 +209,13 @@ class ReviewQuestions:
         return self._next_undecided()
 
     def _decide_by_call(self, item: ReviewItem) -> None:
-        """Apply the decision on the call that made an item, unless several calls made it."""
+        """If one call made the item and the user decided on that whole call, apply that decision."""
         said = self.decisions.get(item.authors[0]) if len(item.authors) == 1 else None
         if item.decision is None and said is not None and not (said == "reject" and item.refusal):
             item.decision = said
 
     def _say(self, item: ReviewItem, *, keep: bool) -> bool:
-        """Store a decision; print why and return False if the item can't be rejected."""
+        """Store a decision on an item. If it can't be rejected, print the reason and return False."""
         if not keep and item.refusal:
             more = "e edits it by hand." if item.parts[0].kind == "hunk" else "Change the file yourself."
             self.console.print(f"{item.refusal} It can't be rejected on its own. {more}", style="yellow")

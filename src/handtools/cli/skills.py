@@ -42,7 +42,7 @@ def skills(
 
 
 def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", list[str]]]:
-    """Every skill found near a path with its problems, including being hidden by a nearer one."""
+    """The skills found near a path, each with its problems, such as a nearer skill of the same name."""
     from handtools.core.skills import nearest_skill_per_name as nearest
     from handtools.toolbox import local_workspace
 

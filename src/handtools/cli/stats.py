@@ -1,4 +1,4 @@
-"""CLI commands `handtools stats` and `gc`: show a log's call counts and size, and delete what is above limits."""
+"""CLI commands `handtools stats` and `gc`: show a log's call counts and size, and delete old entries."""
 
 import os
 from dataclasses import asdict
@@ -74,7 +74,7 @@ def bytes_below(path: Path) -> int:
             try:
                 total += os.lstat(os.path.join(at, name)).st_size
             except FileNotFoundError:
-                continue  # a store may delete files at any time
+                continue  # another process may delete stored files at any time
     return total
 
 

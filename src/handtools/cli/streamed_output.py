@@ -1,4 +1,4 @@
-"""Print a command's output line by line while it runs, and at its end only the rest."""
+"""Print a command's output line by line while it runs, and the rest of its result when it ends."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from handtools.text.terminal_emulator import decode_output, plain_output
 STREAMED_TOOLS = ("bash",)
 OUTPUT_READ_CHUNK_BYTES = 1 << 20
 MAX_STREAMED_BYTES = 64 << 20
-"""Maximum number of bytes to stream; beyond it, the result shows the end and where the full output is."""
+"""Maximum bytes to stream; if there is more, the result shows the end and where the full output is stored."""
 CONTINUATION_MATCH_BYTES = 200
 """How many bytes must match for new output to count as the continuation of the printed output."""
 LAST_EVENT_SECONDS = 5.0
@@ -23,8 +23,8 @@ LAST_EVENT_SECONDS = 5.0
 class CommandOutputPrinter:
     """Event listener that prints complete lines of a command's output, and tracks what it has printed.
 
-    An event carries the last few kilobytes of the output; long output is also in the store. Output that
-    can't be matched reliably is printed at the end, from the result.
+    An event carries the last few kilobytes of the output; long output is also in the store. If new output
+    can't be aligned reliably with what was printed, it is printed at the end, from the result.
     """
 
     def __init__(self, output_store: Store, write: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class CommandOutputPrinter:
         if self._offset is None:
             if result.text.startswith(self._printed):
                 return result.text.removeprefix(self._printed)
-            # A result leaves out empty lines at the end of the output.
+            # A result omits empty lines at the end of the output.
             known = self._printed.rstrip("\n") + "\n"
             return result.text.removeprefix(known)
         path, size = getattr(result.details, "output_path", ""), getattr(result.details, "output_bytes", 0)
@@ -96,7 +96,10 @@ class CommandOutputPrinter:
             self._offset += len(whole)
 
     def _begin_stored(self, path: str) -> bool:
-        """Find the offset in the stored output up to which it was printed; False if it does not match."""
+        """Switch to the stored output: print its new lines and set the offset.
+
+        Returns False if it does not begin with the text printed so far.
+        """
         data = self._stored(path, 0)
         whole = data[: data.rfind(b"\n") + 1]
         text = plain_output(decode_output(whole))

@@ -32,7 +32,7 @@ PIPE_COLUMNS = 1_000
 """Width of tables, in characters, when the output is not a terminal."""
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_COLOURS = {"+": "32", "-": "31", "@": "36"}
-"""The same styles as ANSI colour codes."""
+"""The colours of `_DIFF_STYLES` as ANSI codes."""
 _HEADERS = ("--- ", "+++ ", "diff --git ")
 
 
@@ -60,22 +60,22 @@ def table_cell(text: str, most: int = 60) -> str:
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
-    """Print a value to stdout as JSON, on one line unless it is indented."""
+    """Print a value to stdout as JSON, on one line unless `indent` is given."""
     _write(json.dumps(value, indent=indent))
 
 
 def print_text(text: str) -> None:
-    """Print text to stdout, with a newline at the end."""
+    """Print text to stdout with control characters made visible and a newline at the end."""
     _write(with_visible_characters(text))
 
 
 def pass_on_text(text: str) -> None:
-    """Print a tool's result to stdout; unchanged into a pipe, for the program that reads it."""
+    """Print a tool's result to stdout; in a pipe it is unchanged, for the program that reads it."""
     _write(_visible_on_terminal(text))
 
 
 def pass_on_lines(text: str) -> None:
-    """Print lines of a running command's output to stdout and flush, otherwise like `pass_on_text`."""
+    """Like `pass_on_text`, for lines of a running command's output: flushes, and adds no newline."""
     sys.stdout.write(_visible_on_terminal(text))
     sys.stdout.flush()
 
@@ -114,7 +114,7 @@ def _page(text: str) -> None:
 
 
 def _ansi_lines(diff: str, *, coloured: bool) -> Iterator[str]:
-    """The lines of a diff with ANSI colours; rich is too slow for long diffs."""
+    """Yield the lines of a diff, with ANSI colours if `coloured`; rich is too slow for long diffs."""
     for line in with_visible_characters(diff).split("\n"):
         colour = "1" if line.startswith(_HEADERS) else _DIFF_COLOURS.get(line[:1], "")
         yield f"\x1b[{colour}m{line}\x1b[m" if colour and coloured else line
@@ -133,7 +133,7 @@ def coloured_diff(diff: str) -> "Text":
 
 
 def with_progress_bar(items: Sequence[T], label: str) -> Iterator[T]:
-    """Yield items, with a progress bar on stderr until they are done if stderr is a terminal."""
+    """Yield the items; if stderr is a terminal, show a progress bar there in the meantime."""
     console = stderr_console()
     if not console.is_terminal:
         yield from items
@@ -270,7 +270,7 @@ def ask_key(console: "Console", question: str) -> str | None:
         console.print()
         return None
     if not sys.stdin.isatty():
-        console.print()  # piped input is not echoed, so the line has not ended
+        console.print()  # piped input is not echoed, so the cursor is still behind the question
     return answer
 
 

@@ -32,7 +32,7 @@ NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
 MAX_UNDONE_PATHS_LISTED = 40
-"""If more paths changed, an undo prints only the number of paths in each folder."""
+"""If an undo touched more paths than this, only the number of paths in each folder is printed."""
 
 CallIdArgument = Annotated[
     str | None,
@@ -63,7 +63,7 @@ MergeOption = Annotated[bool, typer.Option("--merge", help="Merge with later cha
 
 
 class UndoCommandArguments(NamedTuple):
-    """The target given to `undo` or `redo`: call id, turn, session or path; None if not given."""
+    """The options of `undo` and `redo` that select what to undo; None for those not given."""
 
     call_id: str | None
     turn: str | None
@@ -138,7 +138,7 @@ def _revert(
 ) -> None:
     from handtools.core.call import Call
 
-    # Approve the call: the user who would be asked has typed this command.
+    # yes=True: the user who would be asked for approval has typed this command.
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         words = _undo_target(record, action, arguments)
         args = {
@@ -166,7 +166,7 @@ def _revert(
 def _undo_target(journal: WorkspaceJournal, action: str, arguments: UndoCommandArguments) -> UndoTarget:
     """Turn the given options into one undo target; without options, the call that made the newest change.
 
-    Raises `BadParameter` if several are given, `CliCommandError` if there is nothing to undo.
+    Raises `BadParameter` for options that exclude each other, `CliCommandError` if there is nothing to undo.
     """
     name, turn, session, path = arguments
     if sum(word is not None for word in (name, turn or session, path)) > 1:

@@ -74,8 +74,8 @@ def view(
 def _listen(address: str, port: int) -> socket.socket:
     """Listen on a loopback address, a random one if none is given.
 
-    Browsers send cookies to all ports of an address, so a server that an agent runs on 127.0.0.1 would get
-    ours.
+    Browsers send cookies to all ports of an address, so a server that an agent runs on 127.0.0.1 would
+    receive our cookie.
     """
     import ipaddress
 

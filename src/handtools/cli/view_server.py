@@ -79,7 +79,7 @@ class ViewServer:
     journal: WorkspaceJournal
     title: str
     host: str
-    """The address and port that it listens on; requests with another Host header are refused."""
+    """Address and port that the server listens on; requests with another Host header are refused."""
     token: str
     session: str | None = None
     stopping: bool = False
@@ -124,13 +124,14 @@ class ViewServer:
             raise HttpRefusal(404, "Page not found.")
 
     async def _exchange(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
-        """Exchange the token for the cookie, once; a browser with the cookie may open the link again."""
+        """Exchange the one-time token for the cookie; a browser with the cookie may open the link again."""
         if not self.has_cookie(headers):
             if not self.token or not hmac.compare_digest(token_digest(token), token_digest(self.token)):
                 raise HttpRefusal(401, TOKEN_IS_USED)
             self.token = ""
         cookie = f"{self.cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
-        # Not a redirect: if another page opened the link, browsers omit SameSite=Strict cookies on it.
+        # Not a redirect: if the link was opened from another page, browsers don't send SameSite=Strict
+        # cookies with the redirected request.
         await self._send(send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie})
 
     def has_cookie(self, headers: Mapping[str, str]) -> bool:
@@ -169,7 +170,7 @@ class ViewServer:
 
     def _live_call(self, logged: "LoggedCall") -> LiveCall:
         call = reported_call(self.journal, logged)
-        # No buttons on an undo call: it is reversed by redo on the call that it undid.
+        # No buttons on an undo call: to reverse it, redo the call that it undid.
         is_change = logged.tool != "undo" or "version" in logged.args
         actions = [("undo", is_change and call.undo_command), ("redo", is_change and call.undone)]
         # The page has an undo button instead of the command.
@@ -199,7 +200,10 @@ class ViewServer:
         return LiveCall(shown.id, call, ("cancel",))
 
     async def _events(self, cursor: FeedCursor, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Send updates as server-sent events until the browser disconnects; until then agents wait."""
+        """Send updates as server-sent events until the browser disconnects.
+
+        As long as it is connected, agents wait for the user's answers.
+        """
         await start_event_stream(send, encode_headers(_safe_headers()))
         async with anyio.create_task_group() as group:
 
@@ -222,7 +226,10 @@ class ViewServer:
         await send_body_chunk(send, b"", more=False)
 
     def _news(self, cursor: FeedCursor, drawn: dict[str, str]) -> tuple[str, FeedCursor]:
-        """The page's updates as JSON; `drawn` has the last item sent per call, to skip unchanged ones."""
+        """The page's updates as JSON, without unchanged calls, and the next cursor.
+
+        `drawn` maps call ids to the HTML that was sent last, and is updated.
+        """
         self.feed.attend()
         news = self.feed.news(cursor)
         ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
@@ -302,7 +309,7 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
 
 
 def _fields(text: bytes) -> FormFields:
-    """The fields of a query or form; for repeated names, the first value."""
+    """Parse the fields of a query or form; if a name is repeated, its first value counts."""
     found = parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in found.items()}
 
