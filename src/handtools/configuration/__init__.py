@@ -52,9 +52,9 @@ class Settings:
     proxy: str = ""
     """HTTP proxy for web tools and commands, as `http://[USER:PASSWORD@]HOST:PORT`."""
     formatters: tuple[str, ...] | None = None
-    """Names of the only formatters that run after a change; None for all that the project configures."""
+    """Names of the formatters that may run after a change; None allows all that the project configures."""
     servers: tuple[str, ...] | None = None
-    """Names of the only language servers that run; None for all that are installed."""
+    """Names of the language servers that may run; None allows all that are installed."""
     limits: CommandLimits = UNLIMITED
     """Resource limits of one command: `seconds`, `memory`, `processes`, `open_files`, `written`."""
     notify: Notify = NO_NOTIFICATIONS
@@ -69,15 +69,15 @@ class ConfigSource:
     text: str
     values: "ConfigFile"
     keys: frozenset[str]
-    """The keys of the file that are used, unless they are in `ignored`."""
+    """The keys that the file sets; those in `ignored` have no effect."""
     project: bool = False
     """Whether it is a project's file, which may only tighten the configuration."""
     table: tuple[str, ...] = ()
-    """Path of the table in the file, as in a pyproject.toml."""
+    """Path of our table in the file: `tool.handtools` in a pyproject.toml, otherwise empty."""
     folder: str = ""
     """The project's folder name, in a workspace of several folders."""
     ignored: Mapping[str, str] = field(default_factory=dict)
-    """A sentence for each key that would have allowed more than the user does: `hosts`, `rule.0`."""
+    """Ignored keys of a project's file, such as `hosts` or `rule.0`, each with a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Configuration:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """A sentence for each key of a project's file that would have allowed more than the user does."""
+        """A sentence for each key of a project's file that is ignored, because it would not tighten."""
         return tuple(
             f"{source.file} can only tighten your configuration; ignored: {sentence}"
             for source in self.sources
@@ -139,7 +139,7 @@ def _source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> 
 
 
 def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
-    """Build the configuration from the user's files, which have no key in common."""
+    """Build the configuration from the user's files, no two of which set the same key."""
     if not sources:  # most users have none; skip the slow import of the schema
         return Configuration(policy=Policy())
     from handtools.configuration.schema import ConfigFile
@@ -205,9 +205,9 @@ def _limits_of(table: "LimitsTable") -> CommandLimits:
 def tightened_configuration(
     configuration: Configuration, text: str, file: Path, *, folder: str = ""
 ) -> Configuration:
-    """Tighten a configuration by the text of a project's file; ignored keys are listed in its source.
+    """Return the configuration, tightened by a project's file and with that file among its sources.
 
-    `folder` is the project's folder name, in a workspace of several folders.
+    `text` is the content of `file`. `folder` is the project's folder name, in a workspace of several folders.
     """
     from handtools.configuration.schema import PERSONAL_KEYS, parse_config_file
 
@@ -241,7 +241,10 @@ def tightened_configuration(
 def _fewer(
     names: tuple[str, ...] | None, project: list[str] | None, key: str, ignored: dict[str, str]
 ) -> tuple[str, ...] | None:
-    """The names that both the user and the project list; None if neither has a list."""
+    """The names in both lists. If there is only one list, its names; None if there is neither.
+
+    Names that only the project lists are reported in `ignored`.
+    """
     if project is None or names is None:
         return names if project is None else tuple(project)
     if more := [name for name in project if name not in names]:
@@ -252,7 +255,10 @@ def _fewer(
 def _tightened_limits(
     limits: CommandLimits, project_limits: CommandLimits, ignored: dict[str, str]
 ) -> CommandLimits:
-    """The limits, lowered to the project's limits that are below the user's or the defaults."""
+    """Lower the user's limits to the project's where those are stricter; report the others in `ignored`.
+
+    A limit that the user did not set is compared with its default.
+    """
     usual = with_default_limits(
         replace(
             UNLIMITED,
@@ -273,7 +279,7 @@ def _tightened_limits(
 
 
 def _paths_beside(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the paths that are neither inside the workspace, which commands see anyway, nor contain it."""
+    """Skip paths inside the workspace, which commands can read anyway, and paths that contain it."""
     folders = [Path(folder) for folder in workspace_folders(root).values()]
     for path in paths:
         real = Path(os.path.realpath(path))

@@ -11,7 +11,7 @@ from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
 from handtools.text.toml_text import KeyPath, toml_key_lines
 
 LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")
-"""Keys to which several files may contribute; for all others, the last file that sets the key wins."""
+"""Keys whose value may combine several files; for all others, the last file that sets the key wins."""
 
 ENVIRONMENT_VARIABLES = {
     CONFIG_VARIABLE: "Configuration file to use instead of `~/.config/handtools/config.toml`.",
@@ -24,11 +24,11 @@ ENVIRONMENT_VARIABLES = {
     "HANDTOOLS_SEARCH_URL": "URL of that search engine, if not the default.",
     "HANDTOOLS_TOKEN": "Bearer token of `handtools serve`, a secret.",
 }
-"""Settings that are environment variables: those that differ between processes, and secrets."""
+"""Environment variables with their meaning; they are for secrets and for what differs between processes."""
 
 
 class Origin(NamedTuple):
-    """A place where a key is set: file and line, 0 if the line is unknown."""
+    """The file and line where a key is set; the line is 0 if unknown."""
 
     file: str
     line: int
@@ -40,26 +40,26 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """A configuration key with its value in force, the value's origins, and ignored settings."""
+    """A configuration key: its value in force, where that is set, and which settings of it are ignored."""
 
     key: ConfigKey
     value: Any
     """None if the key is not set."""
     origins: tuple[Origin, ...]
     variable: str
-    """The environment variable that set it in this process."""
+    """The environment variable that overrides the key in this process; empty if none does."""
     ignored: tuple[tuple[Origin, str], ...]
     """Places in a project's file where the key is ignored, each with the reason."""
 
 
 def settings_in_force(configuration: Configuration) -> list[SettingInForce]:
-    """Every configuration key except the keys inside rules, in the schema's order."""
+    """Every configuration key in the schema's order; the rules are a single key."""
     lines = {id(source): toml_key_lines(source.text) for source in configuration.sources}
 
     def origin(source: ConfigSource, path: KeyPath) -> Origin:
         whole: KeyPath = (*source.table, *path)
         while len(whole) > len(source.table) and whole not in lines[id(source)]:
-            # Each table of an array has its own line; use the first one's.
+            # An array of tables has a line for each table: use the first.
             whole = (*whole, 0) if (*whole, 0) in lines[id(source)] else whole[:-1]
         return Origin(str(source.file), lines[id(source)].get(whole, 0), source.project)
 
@@ -101,7 +101,7 @@ def _as_path(name: str) -> KeyPath:
 
 
 def _value(configuration: Configuration, name: str) -> Any:
-    """The value in force, as it would be written in a file."""
+    """The value in force as a file would spell it; the proxy is shown without its password."""
     policy, settings = configuration.policy, configuration.settings
     first, _, rest = name.partition(".")
     match first:

@@ -51,7 +51,7 @@ class KeyFacts(NamedTuple):
 
 def _size(value: int | str) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-        # A number with hundreds of digits is infinite as a float, and `int` would raise.
+        # A number with hundreds of digits becomes infinity, for which `int` would raise.
         value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MAX_AMOUNT))
     if isinstance(value, str) or not 0 < value <= _MAX_AMOUNT:
         raise ValueError('must be a number of bytes above 0 or a string such as "4 GiB"')
@@ -422,7 +422,7 @@ class ConfigKey(NamedTuple):
 
 
 def config_keys(table: type[ConfigTable] = ConfigFile, within: str = "") -> list[ConfigKey]:
-    """The keys of a table in order; keys of a nested table follow it, as `limits.memory`."""
+    """The keys of a table in order; each nested table is followed by its keys, such as `limits.memory`."""
     keys: list[ConfigKey] = []
     schema = table.model_json_schema()
     for name in table.model_fields:
@@ -469,7 +469,7 @@ def config_json_schema() -> dict[str, Any]:
 
 
 class ConfigProblem(NamedTuple):
-    """A problem in a configuration file, with its line; 0 if unknown."""
+    """A problem in a configuration file, with its line number, or 0 if that is unknown."""
 
     file: str
     line: int
@@ -498,12 +498,12 @@ def parse_config_file(
 ) -> tuple[ConfigFile, frozenset[str]]:
     """Parse a configuration file; return its values and the keys that it sets.
 
-    `keys` are the allowed keys, and `unread` those whose values are not parsed. `table` is the path of the
-    table to read, as in a pyproject.toml. Raises `BadConfigFile`, which names file, line and key.
+    `keys` are the allowed keys, and `unread` those whose values are not parsed. `table` is the path of our
+    table in the file, as in a pyproject.toml. Raises `BadConfigFile`, which names file, line and key.
     """
     try:
         written: Any = parse_toml(text)
-    except (ValueError, RecursionError) as problem:  # also for deep arrays and very long numbers
+    except (ValueError, RecursionError) as problem:  # deeply nested arrays and very long numbers raise too
         raise BadConfigFile([ConfigProblem(where, 0, f"not valid TOML: {problem}.")]) from problem
     for name in table:
         written = written.get(name, {}) if isinstance(written, dict) else {}
@@ -531,7 +531,7 @@ def _located(text: str, where: str, table: Sequence[str], loc: KeyPath, told: st
 
 
 def _told(error: ErrorDetails, known: Collection[str]) -> str:
-    """A pydantic error as a message for the user."""
+    """Turn a pydantic error into a message for the user."""
     loc = [part for part in error["loc"] if isinstance(part, str) and not part.startswith("function-")]
     table = NESTED_TABLES.get(loc[0]) if loc else None
     key = ".".join(loc) or "The file"
