@@ -90,9 +90,10 @@ def resolve_aliases(tool: str, model: type[BaseModel], args: Mapping[str, Any]) 
         taken = meant in renamed and renamed[meant] != value
         renamed[name if taken else meant] = value
     for name, item in _item_models(model).items():
-        if isinstance(renamed.get(name), list):
+        given = renamed.get(name)
+        if isinstance(given, list):
             renamed[name] = [
-                resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in renamed[name]
+                resolve_aliases(tool, item, one) if isinstance(one, dict) else one for one in given
             ]
     return renamed
 
@@ -119,8 +120,9 @@ def without_nulls(model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, 
     }
     kept = {name: value for name, value in args.items() if value is not None or name not in optional}
     for name, item in _item_models(model).items():
-        if isinstance(kept.get(name), list):
-            kept[name] = [without_nulls(item, one) if isinstance(one, dict) else one for one in kept[name]]
+        given = kept.get(name)
+        if isinstance(given, list):
+            kept[name] = [without_nulls(item, one) if isinstance(one, dict) else one for one in given]
     return kept
 
 

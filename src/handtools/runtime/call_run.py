@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from handtools.core.call import Call
 from handtools.core.callbacks import Callbacks
@@ -19,6 +20,11 @@ from handtools.core.web import Web
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles
 from handtools.runtime.workspace import Workspace
+
+if TYPE_CHECKING:
+    port_on_first_use = property  # pyright does not accept a cached property for a property of a protocol
+else:
+    port_on_first_use = cached_property
 
 
 class CallRun:
@@ -49,43 +55,43 @@ class CallRun:
         self._callbacks = callbacks
         self._announce = announce
 
-    @cached_property
+    @port_on_first_use
     def commands(self) -> Commands:
         from handtools.runtime.guards.commands import GuardedCommands
 
         return GuardedCommands(self.call, self.workspace, self.files, self.announce)
 
-    @cached_property
+    @port_on_first_use
     def history(self) -> History:
         from handtools.runtime.undo import GuardedHistory
 
         return GuardedHistory(self.workspace, self.files)
 
-    @cached_property
+    @port_on_first_use
     def search(self) -> Search:
         from handtools.runtime.guards.search import GuardedSearch
 
         return GuardedSearch(self.workspace, self.gate)
 
-    @cached_property
+    @port_on_first_use
     def language(self) -> Language:
         from handtools.runtime.guards.language import GuardedLanguage
 
         return GuardedLanguage(self.workspace, self.gate)
 
-    @cached_property
+    @port_on_first_use
     def skills(self) -> Skills:
         from handtools.runtime.guards.files import GuardedSkills
 
         return GuardedSkills(self.workspace, self.gate)
 
-    @cached_property
+    @port_on_first_use
     def web(self) -> Web:
         from handtools.runtime.guards.web import GuardedWeb
 
         return GuardedWeb(self.call, self.workspace.web, self.gate, self._announce)
 
-    @cached_property
+    @port_on_first_use
     def callbacks(self) -> Callbacks:
         from handtools.runtime.guards.callbacks import guarded_callbacks
 
