@@ -203,7 +203,7 @@ def _copy_folder_metadata(inner_handle: FolderHandle, copy_handle: FolderHandle)
     there, here = (
         folder.path if folder.fd is None else folder.fd for folder in (inner_handle, copy_handle)
     )
-    _copy_attributes(there, here)
+    syscalls.copy_xattrs(there, here)
     with contextlib.suppress(OSError, AttributeError):  # Windows has no owners
         os.chown(here, found.st_uid, found.st_gid)
     os.chmod(here, stat.S_IMODE(found.st_mode))
@@ -222,7 +222,7 @@ def _copy_file(source: int | None, old: str, target: int | None, new: str) -> No
                 ):
                     start += os.pwrite(writing, part, start)  # noqa: PLW2901
             os.ftruncate(writing, found.st_size)
-            _copy_attributes(reading, writing)
+            syscalls.copy_xattrs(reading, writing)
             with contextlib.suppress(OSError):
                 os.fchown(writing, found.st_uid, found.st_gid)
             os.fchmod(writing, stat.S_IMODE(found.st_mode))
@@ -245,13 +245,6 @@ def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
         if getattr(error, "errno", None) != errno.ENXIO:  # only a hole up to the end
             return [(0, size)]
     return found
-
-
-def _copy_attributes(source: int | str, target: int | str) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        for name in os.listxattr(source):
-            with contextlib.suppress(OSError):
-                os.setxattr(target, name, os.getxattr(source, name))
 
 
 def remove_tree(folder: FolderHandle, name: str) -> None:

@@ -5,6 +5,7 @@ has renameatx_np instead of renameat2, and Windows has its own calls for files t
 open. They are called as documented, but we have not tested them on macOS and Windows.
 """
 
+import contextlib
 import errno
 import functools
 import os
@@ -12,7 +13,7 @@ import signal
 import stat
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -230,6 +231,15 @@ def write_all(fd: int, data: bytes) -> None:
     done = os.write(fd, data)
     while done < len(data):
         done += os.write(fd, memoryview(data)[done:])
+
+
+def copy_xattrs(source: int | str, target: int | str, *, but: Collection[str] = ()) -> None:
+    """Copy the extended attributes that the system lets us copy, without those in `but`."""
+    with contextlib.suppress(OSError, AttributeError):  # only Linux has these calls
+        for name in os.listxattr(source):
+            if name not in but:
+                with contextlib.suppress(OSError):
+                    os.setxattr(target, name, os.getxattr(source, name))
 
 
 SMALL_FILE_BYTES = 64 << 10

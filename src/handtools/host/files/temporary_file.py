@@ -10,7 +10,7 @@ from handtools.core.changes import Node
 from handtools.host.files.change_detection import stat_mark_time
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.kernel_leases import LeasedFile
-from handtools.host.files.syscalls import write_all
+from handtools.host.files.syscalls import copy_xattrs, write_all
 
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
@@ -112,7 +112,7 @@ def _copy_metadata_to(leased: LeasedFile, fd: int, made: os.stat_result, mode: i
     was = leased.found
     kept = _copy_owner(was, made, fd)
     if leased.fd is not None:
-        _copy_attributes(leased.fd, fd)
+        copy_xattrs(leased.fd, fd, but=_UNCOPIED_ATTRIBUTES)
     privilege = was.st_mode & _PRIVILEGE if kept else 0
     wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
     # Last, because chown clears the setuid and setgid bits. Never adds any that the old file lacked.
@@ -131,19 +131,6 @@ def _copy_owner(was: os.stat_result, now: os.stat_result, fd: int) -> bool:
             os.fchown(fd, -1, was.st_gid)
         return False
     return True
-
-
-def _copy_attributes(source: int, fd: int) -> None:
-    if not hasattr(os, "listxattr"):
-        return
-    try:
-        names = os.listxattr(source)
-    except OSError:
-        return
-    for name in names:
-        if name not in _UNCOPIED_ATTRIBUTES:
-            with contextlib.suppress(OSError):
-                os.setxattr(fd, name, os.getxattr(source, name))
 
 
 def _set_time(fd: int, time_ns: int) -> None:
