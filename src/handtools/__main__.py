@@ -4,7 +4,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # `python -m` puts the current folder, often a workspace, first on sys.path: import nothing from it.
+    # `python -m` puts the current folder first on sys.path. It is often a workspace: don't import from it.
     if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) == os.getcwd():
         del sys.path[0]
     from handtools.cli.entry import main

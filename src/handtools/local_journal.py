@@ -1,4 +1,4 @@
-"""Opens the journal of a local folder with its files and backups, without tools; for the command line."""
+"""Open the journal of a local folder with its files and backups, for commands that need no tools."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from handtools.runtime.journal import Journal
 
 @dataclass(frozen=True, slots=True)
 class LocalJournal:
-    """An open journal of a local folder, with its state folder, backups and files."""
+    """The open journal of a local folder, with its state folder, backups and files."""
 
     state: Path
     backups: FolderBackups
@@ -21,7 +21,7 @@ class LocalJournal:
 
 
 def open_local_journal(root: str | Path, state: str | Path | None = None) -> LocalJournal:
-    """Open the journal of a folder, stored in `state` or in the user's state folder."""
+    """Open the journal of the folder `root`, stored in `state` or by default in the user's state folder."""
     folder = Path(state) if state is not None else state_folder(root)
     backups = FolderBackups(backups_folder(root, folder))
     journal = Journal(str(folder / "journal.sqlite"), FolderBlobStore(folder / "blobs"), backups)

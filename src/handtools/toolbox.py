@@ -1,4 +1,4 @@
-"""The `Toolbox`: tools, a workspace and a policy; async, or blocking as `BlockingToolbox`."""
+"""The `Toolbox`, which combines tools, a workspace and a policy; for synchronous code, `BlockingToolbox`."""
 
 import copy
 import logging
@@ -96,7 +96,7 @@ CODING: tuple[AnyTool, ...] = (
 )  # fmt: skip
 EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
 EDITORS: tuple[AnyTool, ...] = (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
-"""Tools that only dialects use; `in_dialect` adds them to the toolbox."""
+"""Tools that are offered only in vendors' dialects; `in_dialect` adds them to the toolbox."""
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """Environment variable that names the default command runner."""
 INSTALLATION_REASON = "handtools itself runs from there, so changed code would run outside the sandbox."
@@ -118,9 +118,9 @@ class ToolDefinition:
     output_schema: Mapping[str, Any]
     reads_only: bool
     type: str = ""
-    """The vendor's type name of a built-in tool; empty for all others."""
+    """The type name of a tool that is built into the vendor's API; empty for all others."""
     vendor_definition: Mapping[str, Any] = field(default_factory=dict)
-    """Request entry for a tool built into the vendor's API, instead of name, description and schema."""
+    """What to send for a tool built into the vendor's API, instead of name, description and schema."""
 
 
 class Toolbox:
@@ -161,9 +161,9 @@ class Toolbox:
         )
         self._cancels = CancelTokens()
         self._meant: dict[str, str] = {}
-        """Our tool names by the names under which they are offered."""
+        """Maps the names under which tools are offered to their original names."""
         self._dialect: dict[str, DialectTool] = {}
-        """The vendor's tools by name, offered instead of the built-in ones."""
+        """The vendor's tools by name, offered instead of the original tools; empty without a dialect."""
 
     async def call(
         self,
@@ -501,9 +501,9 @@ def _with_rules(policy: Policy, workspace: Workspace) -> Policy:
 
 
 def check_tool_names(policy: Policy, offered: Iterable[str] = ()) -> None:
-    """Raise `UsageError` if a policy names a tool that is not offered, built in or from a plugin.
+    """Raise `UsageError` if a policy names an unknown tool, because its rule would have no effect.
 
-    A rule for a misspelled name would have no effect.
+    Known tools are the offered ones, the built-in ones and those of plugins.
     """
     named = {*(policy.allow or ()), *policy.block, *(name for rule in policy.rules for name in rule.tools)}
     unknown = named.difference(offered, (tool.name for tool in (*EVERYTHING, *EDITORS)))
@@ -576,7 +576,7 @@ def everything(
 
 
 def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneOrMoreFolders) -> None:
-    """Notify the user of calls waiting for approval, if the settings configure a notification."""
+    """If the settings configure a notification, add a listener that notifies the user of pending calls."""
     if settings is not None and settings.notify:
         notifier = ApprovalNotifier(settings.notify, combined_workspace(root))
         options["listeners"] = (*options.get("listeners", ()), notifier)
@@ -601,10 +601,10 @@ def plugins() -> list[AnyTool]:
 P = ParamSpec("P")
 R = TypeVar("R")
 _PORTAL = BlockingPortalProvider()
-"""Event loop shared by all concurrent blocking calls of the process; it stops when none is running.
+"""Event loop shared by all concurrent blocking calls of the process; it stops when no call is running.
 
-Calls wait for each other with asyncio events, and setting one from another loop's thread would not wake the
-waiter.
+Calls wait for each other with asyncio events, and setting an event from another loop's thread would not wake
+the waiting call.
 """
 
 

@@ -54,7 +54,7 @@ def absolute_path(path: str) -> str:
 
 
 def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult:
-    """Return the entries of a folder."""
+    """Return the entries of a folder, or an error."""
     if looked is None:
         return LsResult(error=error_text(result))
     if looked.facts is None or looked.facts.kind != "folder":
@@ -75,7 +75,7 @@ def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult
 def read_result(
     path: str, result: Result[Any], looked: Looked | None, offset: int, limit: int
 ) -> ReadResult:
-    """Return a range of lines of a text file, or a whole binary file as base64."""
+    """Return a range of lines of a text file, a whole binary file as base64, or an error."""
     if looked is None:
         return ReadResult(error=error_text(result))
     if looked.facts is None or looked.facts.kind == "folder":
@@ -146,7 +146,7 @@ def to_file_download_response(
 
 
 def upload_response(path: str, result: Result[Any]) -> FileUploadResponse:
-    """Return whether a file was written."""
+    """Return whether a file was written, or why not."""
     return FileUploadResponse(path, error=None if result.ok else _transfer_error(result))
 
 

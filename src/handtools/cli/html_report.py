@@ -79,7 +79,7 @@ class ReportedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTask:
-    """One task of a batch, whose calls are in the page."""
+    """One task of a batch, whose calls are on the same page."""
 
     name: str
     status: str

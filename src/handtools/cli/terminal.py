@@ -91,7 +91,8 @@ def _write(text: str) -> None:
 def print_diff(diff: str, *, to_apply: bool = False) -> None:
     """Print a unified diff to stdout, coloured on a terminal.
 
-    With `to_apply`, piped output is unchanged. A diff longer than the screen is shown in the pager.
+    A diff longer than the screen is shown in the pager. In a pipe, control characters are made visible,
+    except with `to_apply`, so that another program can apply the diff.
     """
     console = stdout_console()
     if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""The agent of a batch: a function `module:function`, or a command with the workspace as an MCP server."""
+"""The agent of a batch: a Python function, or a command that gets the workspace as an MCP server."""
 
 import asyncio
 import contextlib
@@ -26,10 +26,10 @@ from handtools.fleet.workspace_mcp import ADDRESS_VARIABLE, TOKEN_VARIABLE, WORK
 from handtools.host.programs import end_process_group
 
 RELAYED_METHODS = frozenset({"call", "cancel", "definitions", "ping", "why"})
-"""Methods that an agent can use. Not `resume`: it could approve its own calls."""
+"""Methods that an agent may call. Not `resume`, with which it could approve its own calls."""
 
 CANCEL_SECONDS = 30.0
-"""Seconds that running calls have to finish when they are cancelled with their agent."""
+"""How long to wait for running calls to stop after they were cancelled together with their agent."""
 
 
 class WorkspaceRelay(FrameServer):
@@ -41,7 +41,7 @@ class WorkspaceRelay(FrameServer):
 
     @asynccontextmanager
     async def opened(self, toolbox: FleetToolbox) -> AsyncIterator[str]:
-        """A token for a workspace, valid within the block. Calls still running at its end are cancelled."""
+        """Yield a token for a workspace, valid within the block; at the end, running calls are cancelled."""
         token = secrets.token_hex(32)
         relayed = self._opened[token] = RelayedWorkspace(toolbox)
         try:
@@ -118,11 +118,11 @@ class RelayedWorkspace:
 
 
 _OF_THE_CONNECTION = frozenset({"n", "method", "progress", "sent_to"})
-"""Fields of a request that concern only its connection."""
+"""Fields of a request that are about its connection and are not forwarded."""
 
 
 BatchAgent = Callable[[FleetToolbox, BatchTask, Path], Awaitable[Mapping[str, Any] | None]]
-"""Works on a task. The path is the task's folder, for files that the agent writes outside its workspace."""
+"""Function that works on a task. The path is a folder for files that don't belong in the workspace."""
 AGENT_LOG_NAME = "agent.log"
 MCP_CONFIG_NAME = "mcp.json"
 TASK_NAME = "task.json"
@@ -169,8 +169,9 @@ def load_agent(name: str) -> BatchAgent:
 class AgentCommand:
     """An agent that is a program, started for each task with the workspace as an MCP server.
 
-    Its arguments can contain `{prompt}`, `{id}`, `{task}` and `{mcp_config}` (files) and `{here}` (this
-    folder). No shell is involved. It runs as the user who started the batch, in an empty folder.
+    Its arguments can contain the placeholders `{prompt}`, `{id}`, `{task}` and `{mcp_config}` (paths of
+    files), and `{here}` (the current folder). No shell is involved. The program runs as the user who started
+    the batch, in an empty folder.
     """
 
     def __init__(self, command: str, relay: WorkspaceRelay) -> None:
@@ -226,7 +227,7 @@ _PLACEHOLDER = re.compile(r"\{(?:prompt|id|task|mcp_config|here)\}")
 
 
 async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
-    """Run a program to completion. Kills its process group at the end and on cancellation."""
+    """Run a program and return its exit code. Kills its process group at the end and on cancellation."""
     with log.open("wb") as output:
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
@@ -240,7 +241,7 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
             )
         )
         try:
-            # If cancelled during startup, asyncio would kill only the program, not its child processes.
+            # Shielded: on cancellation during startup, asyncio would kill the program but not its children.
             process = await asyncio.shield(starting)
             return await process.wait()
         finally:
@@ -248,7 +249,7 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Terminate a program and what remains of its process group."""
+    """Terminate a program and all remaining processes of its group."""
     with contextlib.suppress(ProcessLookupError):
         end_process_group(process.pid, gently=True)
         with contextlib.suppress(TimeoutError):

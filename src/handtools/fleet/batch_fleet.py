@@ -23,7 +23,7 @@ class BatchFleet(Protocol):
     """The fleet interface that a batch needs."""
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Create a template and return its digest."""
+        """Create a template for workspaces and return its digest."""
         ...
 
     async def create(self, template: str) -> FleetToolbox:
@@ -63,11 +63,11 @@ class LocalFleet:
 async def open_local_fleet(
     folder: Path, *, policy: Policy, concurrency: int = 4, runner: str = ""
 ) -> AsyncIterator[LocalFleet]:
-    """Open a host that keeps its workspaces in a folder, and delete the folder at the end."""
+    """Open a host that stores its workspaces in a folder, and delete the folder at the end."""
     store = await to_thread.run_sync(WorkspaceStore, folder)
     for left in store.names():
         await to_thread.run_sync(store.remove, left)
-    # A task has one workspace, or two during setup, and an agent can make several calls concurrently.
+    # A task has one workspace, or two during setup; all of them may be open at once.
     limits = HostLimits(open=max(HostLimits().open, 2 * concurrency))
     host = WorkspaceHost(store, limits=limits, policy=policy, runner=runner)
     token = secrets.token_hex(32)
@@ -88,8 +88,8 @@ async def open_ray_fleet(
 ) -> AsyncIterator[BatchFleet]:
     """Connect to the named fleet in a Ray cluster, or start one for this batch if there is none.
 
-    A fleet started here has one host per node, which keeps its workspaces in `folder` and stops with the
-    batch.
+    A fleet started here has one host per node. The hosts store their workspaces in `folder`, and stop at the
+    end of the batch.
     """
     import ray  # pyright: ignore[reportMissingImports] - an extra
 
@@ -105,7 +105,7 @@ async def open_ray_fleet(
         except UsageError:
             own = True
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            # If some nodes declare slots, the others have none.
+            # If any node declares slots, start hosts only on the nodes that do.
             slots = [int(node[SLOT_RESOURCE]) for node in nodes if SLOT_RESOURCE in node]
             limits = HostLimits(slots=min(slots)) if slots else HostLimits()
             settings = HostSettings(folder=str(folder), policy=policy, runner=runner, limits=limits)

@@ -1,4 +1,4 @@
-"""Run the tasks of a batch, each in its own workspace: agent, score, journal, result."""
+"""Run the tasks of a batch, each in its own workspace: run the agent, score its work, save the journal."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class BatchSettings:
     """Default score command for tasks without their own. A task with neither gets no score."""
     concurrency: int = 4
     retries: int = 1
-    """How often a task is retried after a failed attempt. A low score is not a failure."""
+    """How often a task is retried after an error. A low score is not an error."""
     timeout: float = 1800.0
     """Time limit for an agent on one task, in seconds."""
     score_timeout: float = 600.0
@@ -60,7 +60,7 @@ class BatchProgress:
     """Tasks that an earlier run started but did not finish."""
     running: int = 0
     passed: int = 0
-    """Tasks with a score of 1 or more. Lower scores count as `failed`."""
+    """Tasks with a score of 1 or more; tasks with a lower score are counted in `failed`."""
     failed: int = 0
     errors: int = 0
     unscored: int = 0
@@ -150,7 +150,7 @@ class BatchRunner:
 
     async def _attempted(self, task: BatchTask, number: int, *, restarted: bool) -> TaskResult:
         began, attempt = time.monotonic(), _Attempt(self._folder.begin(task.id))
-        # An agent is third-party code: any exception it raises becomes the task's result.
+        # An agent is third-party code: any exception that it raises is recorded in the task's result.
         [failure] = await asyncio.gather(self._attempt(task, attempt), return_exceptions=True)
         if isinstance(failure, BaseException) and not isinstance(failure, HandtoolsError | TimeoutError):
             with (attempt.folder / AGENT_LOG_NAME).open("a", encoding="utf-8") as log:
@@ -192,9 +192,9 @@ class BatchRunner:
             await self._finish(attempt)
 
     async def _begin_workspace(self, task: BatchTask, attempt: _Attempt) -> FleetToolbox:
-        """Create the workspace of a task. If the task has a setup, fork the workspace after it.
+        """Create the workspace of a task and set it up.
 
-        This way its journal and its diff contain only the agent's work.
+        If there was anything to set up, returns a fork, whose journal and diff contain only the agent's work.
         """
         template = await self._template(task.template or self._settings.template)
         first = await self._created(task, template, attempt)
@@ -261,7 +261,7 @@ class BatchRunner:
         attempt.changed = [each.path for each in found if not each.is_folder]
 
     async def _finish(self, attempt: _Attempt) -> None:
-        """Save the journal of the agent's workspace and delete all workspaces, even on cancellation."""
+        """Save the journal of the agent's workspace, and delete all workspaces of the attempt."""
         try:
             if attempt.toolboxes:
                 last, place = attempt.toolboxes[-1], attempt.folder / JOURNAL_NAME
@@ -273,7 +273,7 @@ class BatchRunner:
                 await each.client.remove(each.workspace_name)
 
     async def _remove_noted(self, task: BatchTask) -> None:
-        """Delete leftover workspaces of a task that an earlier run started."""
+        """Delete the workspaces that an interrupted earlier run created for a task."""
         for name in self._folder.noted_workspaces(task.id):
             with contextlib.suppress(HandtoolsError):
                 await self._fleet.toolbox(name).client.remove(name)
@@ -317,7 +317,10 @@ def _image_source(named: str) -> TemplateSource:
 
 
 def _score(result: Result[Any]) -> float:
-    """The score of a command: 0 if it failed, the number in its last output line, or 1 without a number."""
+    """The score that a score command reports.
+
+    It is 0 if the command failed, otherwise the number in its last output line, or 1 if there is none.
+    """
     if result.details.get("code") != 0:
         return 0.0
     try:
@@ -330,7 +333,7 @@ def _score(result: Result[Any]) -> float:
 
 
 def _calls_and_tokens(state: Path) -> tuple[int, int]:
-    """The number of calls that an agent made, and the number of tokens in their results."""
+    """The number of calls that an agent made according to its journal, and the tokens in their results."""
     journal = open_local_journal(state, state).journal
     count = tokens = 0
     before: int | None = None

@@ -1,4 +1,4 @@
-"""The tasks of a batch, read from JSON lines, and its folder with results, journals and started tasks."""
+"""The tasks of a batch, read from JSON lines, and the folder with their results, journals and logs."""
 
 import json
 import os
@@ -22,7 +22,7 @@ JOURNAL_NAME = "journal"
 WORKSPACES_NAME = "workspaces.txt"
 
 IMAGE_PREFIX = "image:"
-"""Prefix of a template name that is a container image, which can be a folder or an archive."""
+"""Prefix of a template source that is a container image, stored as a folder or an archive."""
 
 
 class BatchTask(BaseModel):
@@ -33,7 +33,7 @@ class BatchTask(BaseModel):
     id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
     prompt: str = ""
     template: str = ""
-    """Template of its workspace, instead of the batch's template."""
+    """Template for this task's workspace, instead of the batch's template."""
     files: dict[str, str] = {}
     """Text files by path, written into the workspace before the agent starts."""
     setup: str = ""
@@ -41,11 +41,11 @@ class BatchTask(BaseModel):
     score: str = ""
     """Score command, instead of the batch's."""
     score_files: dict[str, str] = {}
-    """Text files by path, written over the agent's files before scoring: tests that it must not change."""
+    """Text files by path, such as tests, that replace the agent's versions before scoring."""
     timeout: float | None = Field(None, gt=0)
     """Time limit for the agent in seconds, instead of the batch's."""
     metadata: dict[str, Any] = {}
-    """Additional data for the agent, in any form that the author chooses."""
+    """Additional data for the agent; any JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ class TaskResult:
     changed: list[str] = field(default_factory=list)
     changed_count: int = 0
     journal: str = ""
-    """The folder of its journal, relative to the folder of the batch."""
+    """The folder of the task's journal, relative to the batch's folder; empty if it was not saved."""
     error: str = ""
     attempts: int = 1
     restarted: bool = False
-    """Whether an earlier run started but did not finish it, so that it restarted in a new workspace."""
+    """Whether an earlier run was interrupted in this task, so that it was restarted in a new workspace."""
     agent: Mapping[str, Any] = field(default_factory=dict)
-    """The return value of an agent that is a function."""
+    """The value that the agent returned, if it is a function."""
 
 
 def read_tasks(file: Path) -> list[BatchTask]:
@@ -147,7 +147,7 @@ class BatchFolder:
         )
 
     def begin(self, task: str) -> Path:
-        """Create the folder of a task, replacing what an earlier attempt left."""
+        """Create the folder of a task. An existing one, from an earlier attempt, is deleted first."""
         folder = self.task_folder(task)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(0o700, parents=True)
@@ -166,7 +166,7 @@ class BatchFolder:
             return []
 
     def add(self, result: TaskResult) -> None:
-        """Append a result durably (fsync). Its task is not run again."""
+        """Append a result durably (with fsync). From then on, its task is not run again."""
         with (self.path / RESULTS_NAME).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(result)) + "\n")
             file.flush()
@@ -174,7 +174,7 @@ class BatchFolder:
         self.results[result.id] = result
 
     def _check_settings(self) -> None:
-        """Refuse a folder with the results of another batch, which would be reported as this one's."""
+        """Refuse a folder with results of another batch: they would be reported as results of this one."""
         place = self.path / SETTINGS_NAME
         if not place.exists():
             place.write_text(json.dumps(self._settings, indent=2) + "\n", "utf-8")
@@ -194,7 +194,7 @@ class BatchFolder:
         data = place.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:
-            os.truncate(place, len(whole))  # a run was killed while writing: that task starts over
+            os.truncate(place, len(whole))  # a run was killed while writing a result: that task starts over
         return {each.id: each for each in _parsed_results(place, whole.splitlines())}
 
 

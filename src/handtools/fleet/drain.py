@@ -1,7 +1,7 @@
 """Move the workspaces of a host to other hosts while clients keep using them.
 
-Each workspace is stored, closed, assigned to another host and recovered there. A call that arrives in
-between is not run; the client gets the name of the new host.
+Each workspace is stored, closed, assigned to another host and recovered there. A call that the old host
+receives after that is not run; the client gets the name of the new host.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class WorkspaceMove:
     source: str
     target: str
     problem: str = ""
-    """Why it was not moved; empty if it was."""
+    """Why the workspace could not be moved; empty if it was moved."""
 
 
 async def drain_host(
@@ -36,11 +36,11 @@ async def drain_host(
     job_seconds: float = 60.0,
     on_move: Callable[[WorkspaceMove], None] = lambda _: None,
 ) -> list[WorkspaceMove]:
-    """Stop a host from accepting workspaces and move those it has. Forks stay with their parents.
+    """Stop a host from accepting new workspaces and move the ones it has. Forks stay with their parents.
 
-    A running background job has `job_seconds` to finish before it is killed. Before moving anything, raises
-    `UsageError` if the fleet stores no logs or has no other host. Raises `Busy` if the others have no free
-    slots.
+    A running background job has `job_seconds` to finish before it is killed. Raises `UsageError` before
+    moving anything if the fleet stores no logs or has no other host, and `Busy` if the other hosts have too
+    few free slots.
     """
     if host not in fleet.hosts:
         raise UsageError(f"Fleet {fleet.name!r} has no host {host!r}. It has: {', '.join(fleet.hosts)}.")
@@ -64,7 +64,7 @@ async def drain_host(
         on_move(done)
 
     for _ in range(MAX_ROUNDS):
-        # A workspace that was only in its log may have been recovered here in the meantime.
+        # A request may have recovered another workspace from its log onto this host in the meantime.
         found = [each for each in await source.workspaces() if each.name not in failed]
         if not found:
             break
@@ -73,7 +73,7 @@ async def drain_host(
 
 
 def _planned(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
-    """The target of each workspace: families stay together, and go to the host with the most free slots."""
+    """Choose a target host for each workspace: the one with the most free slots for it and all its forks."""
     planned: dict[str, str] = {}
     for family in _families(hosted_workspaces):
         target = max(room, key=lambda name: room[name])
@@ -90,7 +90,7 @@ def _planned(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int])
 async def _moved(fleet: Fleet, host: str, target: str, name: str, job_seconds: float) -> WorkspaceMove:
     try:
         asked = {"moved": name, "to": target, "job_seconds": job_seconds}
-        with contextlib.suppress(WorkspaceMoved):  # sent twice, because the first response was lost
+        with contextlib.suppress(WorkspaceMoved):  # raised for a request repeated after a lost response
             await fleet.client(host).ask("hand_over", asked)
         await fleet.client(target).ask("adopt", {"moved": name})
     except HandtoolsError as problem:
@@ -112,7 +112,7 @@ async def _free_slots(fleet: Fleet, host: str) -> dict[str, int]:
 
 
 def _families(hosted_workspaces: Sequence[HostedWorkspace]) -> list[list[str]]:
-    """Workspaces grouped with their forks, which can be merged only on the same host. Roots come first."""
+    """Group workspaces with their forks, which can be merged only on the same host. Each root comes first."""
     parents = {each.name: each.parent for each in hosted_workspaces}
     families: dict[str, list[str]] = {}
     for name in parents:

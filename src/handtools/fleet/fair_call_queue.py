@@ -1,4 +1,4 @@
-"""Fair queue for the calls of one host: bounded running and waiting calls, round-robin between tenants."""
+"""Fair queue for the calls of one host: limits running and waiting calls, round-robin between tenants."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -14,7 +14,7 @@ BUSY_HINT = "Nothing was done. Try again later."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLimits:
-    """Limits for concurrently running and waiting calls of a host, a tenant and a workspace."""
+    """Limits on how many calls run or wait at once: on the host, of a tenant and in a workspace."""
 
     running: int = 256
     waiting: int = 1024
@@ -30,7 +30,7 @@ class _Tenant:
 
 
 class CallTurns:
-    """Grants turns first come, first served within a tenant, and round-robin between tenants."""
+    """Decides which call runs next: a tenant's calls in order of arrival, and round-robin between tenants."""
 
     def __init__(self, limits: TurnLimits) -> None:
         self.limits = limits
@@ -42,7 +42,10 @@ class CallTurns:
     async def turn(
         self, tenant: str, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> AsyncIterator[None]:
-        """Wait for a turn. Raises `Busy` if too many calls are waiting, `TimedOut` after `seconds`."""
+        """Wait until the call may run, for the length of the block.
+
+        Raises `Busy` if too many calls are already waiting, `TimedOut` after `seconds`.
+        """
         own = self._tenants.setdefault(tenant, _Tenant())
         if self._has_room(own) and not own.waiting:
             own.running += 1
@@ -73,7 +76,7 @@ class CallTurns:
                 await turn
         except BaseException as stopped:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                # The turn was granted while we stopped waiting: pass it on.
+                # The turn was granted just as this call stopped waiting: pass it on.
                 tenant.running -= 1
                 self.running -= 1
                 self._give()
@@ -115,7 +118,7 @@ class CallTurns:
             given = False
             for name, tenant in list(self._tenants.items()):
                 while tenant.waiting and tenant.waiting[0].done():
-                    tenant.waiting.popleft()  # it was cancelled, and its task has not run yet
+                    tenant.waiting.popleft()  # cancelled, but its task has not removed it yet
                 if tenant.waiting and self._has_room(tenant):
                     tenant.waiting.popleft().set_result(None)
                     tenant.running += 1

@@ -15,8 +15,8 @@ from handtools.mcp.remote import RemoteToolbox
 class FleetToolbox(RemoteToolbox):
     """Client for the tools of one workspace. Like a `RemoteToolbox`, it is an async context manager.
 
-    All toolboxes of a host share the client's connection. If the connection is lost, a call is requested
-    again with the same id, so it runs only once.
+    All toolboxes of a host share the client's connection. If the connection is lost, a call is sent again
+    with the same id, so that it runs only once.
     """
 
     def __init__(self, client: HostClient, workspace: str) -> None:

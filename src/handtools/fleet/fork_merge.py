@@ -1,4 +1,4 @@
-"""Apply a fork's changes to its parent workspace, by merging or by promoting the fork.
+"""Bring a fork's changes into its parent workspace: merge them, or replace the parent with the fork.
 
 The result is recorded in the parent as one change, so it can be undone like any other.
 """
@@ -34,14 +34,14 @@ class ForkMerge:
     """The result of a merge."""
 
     call_id: str
-    """The call id in the parent's journal; empty if there was nothing to merge."""
+    """Id of the merge as a call in the parent's journal; empty if there was nothing to merge."""
     changed: tuple[str, ...]
     conflicts: tuple[str, ...]
-    """Paths that both changed differently. They are left unchanged in the parent."""
+    """Paths that fork and parent changed in incompatible ways. They are left as they are in the parent."""
 
 
 async def merge_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
-    """Apply the fork's changes to the parent. Text files that both changed are merged line by line."""
+    """Apply the fork's changes to the parent. A text file that both changed is merged line by line."""
     with _refusals_told(fork):
         changes, conflicts = await to_thread.run_sync(_planned, store, fork)
     return await _landed(parent_toolbox, "merge", fork, changes, conflicts)
@@ -120,7 +120,10 @@ def _merged(
 
 
 def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]) -> list[Change]:
-    """Drop changes that conflicts block: removing a folder that contains one, or writing below one."""
+    """Drop changes that conflicts make impossible, and add them to `conflicts`.
+
+    These are removing a folder that contains a conflict, and changing a path below one.
+    """
     kept = []
     for change in sorted(changes, key=change_apply_order):
         inside = any(path.startswith(f"{change.path}/") for path in conflicts)
@@ -148,7 +151,7 @@ async def _landed(
     try:
         await to_thread.run_sync(workspace.journal.calls.record, call, result, began)
     except HostError as failure:
-        # The change itself is in the journal and can be undone by its id.
+        # Only the call's record is missing: the change is in the journal and can be undone by this id.
         logger.warning("Call %s is not in the log: %s", call.id, failure)
     return ForkMerge(call.id, paths, tuple(conflicts))
 

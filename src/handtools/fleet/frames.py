@@ -9,12 +9,12 @@ from typing import Any
 from handtools.core.errors import HostError
 
 PROTOCOL = 1
-"""Protocol version, sent first by both ends, which must have the same one."""
+"""Protocol version. The client sends it first, and is refused if the host's version is different."""
 MAX_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 _PORT = re.compile("[0-9]{1,5}")
 FIRST_FRAME_BYTES = 4096
-"""Maximum size of the first message, which contains the token of a client not yet authenticated."""
+"""Maximum size of the first message, which contains the token: the client is not authenticated yet."""
 
 
 def frame(message: Any) -> bytes:

@@ -39,7 +39,7 @@ from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 
 QUOTA_SECONDS = 2.0
-"""Maximum age of a disk usage measurement before a call that changes something."""
+"""Before a call that changes something, disk usage is measured again if it is older than this."""
 REDUCING_TOOLS = frozenset({"bash", "undo"})
 """Tools that are allowed in a workspace over its quota, because they can free space."""
 _JOB_LOOK_SECONDS = 0.1
@@ -63,11 +63,11 @@ class WorkspaceHost:
     ) -> None:
         self.store = store
         self.name = name
-        """Its name in the fleet, with which workspace names start."""
+        """The host's name in the fleet; the names of workspaces created here start with it."""
         self._metrics = metrics
         self.limits = limits or HostLimits()
         self.incarnation = secrets.token_hex(8)
-        """New on every start. A client with another value talked to a process that is gone."""
+        """Random id of this run of the host. A client that knows another id talked to an earlier process."""
         self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
         self._turns = CallTurns(self.limits.turns)
         self._slots = WorkspaceSlots(
@@ -88,12 +88,12 @@ class WorkspaceHost:
                 incarnation=self.incarnation,
                 metrics=metrics,
             )
-        store.collect_garbage()  # unfinished workspaces and layers of a killed process
+        store.collect_garbage()  # a killed process may have left unfinished workspaces and layers
         for known in store.names():
             if log is None:
                 self._slots.add(store.get(known))
             else:
-                # The log is authoritative: no client got a result for changes that are only on this disk.
+                # Workspaces are recovered from the log. No client got a result for changes that it lacks.
                 store.remove(known)
         self._cancels = CancelTokens()
         """Tokens of running and waiting calls, by workspace and call id."""
@@ -101,7 +101,10 @@ class WorkspaceHost:
         self._draining = False
 
     async def add_template(self, kind: str, source: str, commit: str = "", folder: str = "") -> str:
-        """Create a template from a `folder`, `tarball`, `git` commit or `image`; store it with the logs."""
+        """Create a template from a `folder`, `tarball`, `git` commit or `image`, and return its digest.
+
+        If the host has logs, the template is also stored with them.
+        """
         templates = self.store.templates
         makers = {
             "folder": lambda: templates.add_folder(source),
@@ -128,7 +131,8 @@ class WorkspaceHost:
         self._check_room(tenant, 1)
         name = name or secrets.token_hex(8)
         if self._logs is not None and not await self._logs.begin(name, LogHead(template, tenant)):
-            # A retry after this or another host was killed: calls may have run in the workspace since.
+            # The log exists: this request was sent before, to a host that was killed. Recover the
+            # workspace, because calls may have run in it since.
             return (await self._found(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
         self._slots.add(made)
@@ -165,7 +169,10 @@ class WorkspaceHost:
             return await to_thread.run_sync(self.store.diff, name)
 
     async def merge(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
-        """Merge a fork into its parent. `whole` promotes it, which fails if the parent has changed."""
+        """Merge a fork into its parent.
+
+        With `whole`, the fork replaces the parent, which fails if the parent has changed since the fork.
+        """
         slot = await self._found(fork, tenant)
         parent = await self._found(self.store.get(fork).parent, tenant)
         bring = promote_fork if whole else merge_fork
@@ -177,7 +184,7 @@ class WorkspaceHost:
     async def journal_archive(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
         """A part of a tar archive of a workspace's journal, and the total size of the archive.
 
-        With offset 0 the archive is created, after running calls end.
+        Offset 0 creates the archive, after running calls end; other offsets read the same archive.
         """
         slot = await self._found(name, tenant)
         archive = self.store.state(name).parent / JOURNAL_ARCHIVE_NAME
@@ -209,9 +216,10 @@ class WorkspaceHost:
     ) -> Result[Any]:
         """Run a tool call in a workspace. Refusals by the host are also returned as results.
 
-        A call's deadline starts here and includes waiting for a turn. `sent_to` is the incarnation that the
-        same call was sent to before. If that is gone and left no record of a call that may have had an
-        effect, the outcome is unknown and the call is not run, unless its metadata contain `retryable`.
+        The call's deadline includes the time that it waits for its turn. `sent_to` is the incarnation (run
+        of a host) that the same call was sent to before. If that host is gone and a call that may have had
+        effects is not in the log, its outcome is unknown. Then it is not run, unless its metadata contain
+        `retryable`.
         """
         began = time.monotonic()
         try:
@@ -255,7 +263,7 @@ class WorkspaceHost:
     async def toolbox(
         self, name: str, *, tenant: str = "", policy: dict[str, Any] | None = None
     ) -> AsyncIterator[Toolbox]:
-        """The toolbox of a workspace, for requests that need no turn: approvals, definitions, decisions."""
+        """The toolbox of a workspace, for requests that don't queue: approvals, definitions, decisions."""
         slot = await self._found(name, tenant)
         async with self._slots.using(slot) as box:
             yield _narrowed(slot, box, policy)
@@ -341,13 +349,13 @@ class WorkspaceHost:
         await self._found(name, "")
 
     async def aclose(self) -> None:
-        """Close every workspace after its running calls end. They stay on disk."""
+        """Close every workspace after its running calls end. The workspaces stay on disk."""
         if self._logs is not None:
             await self._logs.aclose()
         await self._slots.aclose()
 
     async def _found(self, name: str, tenant: str) -> WorkspaceSlot:
-        """The slot of a workspace, which is recovered from its log if it is not here."""
+        """The slot of a workspace. A workspace that is not on this host is first recovered from its log."""
         slots, logs = self._slots, self._logs
         if name not in slots.by_name and logs is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
@@ -360,7 +368,7 @@ class WorkspaceHost:
     async def _changing(
         self, slot: WorkspaceSlot, toolbox: Toolbox, tool: str | None
     ) -> AsyncIterator[None]:
-        """If the workspace has a log, store changes in it before the result is returned."""
+        """Wrap a call that may change the workspace: if there are logs, its changes are stored afterwards."""
         if self._logs is None or (tool is not None and not self._changes(tool)):
             yield
             return
@@ -382,7 +390,7 @@ class WorkspaceHost:
             "The host that ran this call was lost, and the log does not contain the call.",
             hint="The workspace is as the last logged call left it. Effects outside it are unknown.",
         )
-        # Record this as the final result of the id, so that the call never runs.
+        # Record the error as the result of this call id, so that the call can never run.
         await to_thread.run_sync(journal.calls.record, call, result_of_error(unknown), began)
         raise unknown
 
@@ -429,5 +437,5 @@ def _narrowed(slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any] | No
 def open_host_folder(
     folder: str | Path, *, limits: HostLimits | None = None, runner: str = ""
 ) -> WorkspaceHost:
-    """Open the workspaces of a folder as a host."""
+    """Open a host for the workspaces in a folder, which need not exist yet."""
     return WorkspaceHost(WorkspaceStore(folder), limits=limits, runner=runner)

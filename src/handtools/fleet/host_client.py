@@ -29,7 +29,7 @@ class ConnectionLost(ConnectionError):
 
 
 class HostClient:
-    """Client of a host over a direct connection. Requests are idempotent and repeated if it is lost."""
+    """Client of a host. If the connection is lost, requests are sent again, because they are idempotent."""
 
     def __init__(self, address: str, token: str, *, attempts: int = MAX_ATTEMPTS) -> None:
         self._known: tuple[str, str] | None = (address, token) if address else None
@@ -46,7 +46,7 @@ class HostClient:
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
-        """Send a request. Raises what the host raised, or `HostError` if it is unreachable."""
+        """Send a request. Raises the error that the host reports, or `HostError` if it is unreachable."""
         pause, lost, sent_to = FIRST_PAUSE_SECONDS, "", ""
         for _ in range(self._attempts):
             try:
@@ -61,7 +61,7 @@ class HostClient:
         raise HostError(f"Can't reach the host: {lost}.")
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Send a request without waiting for a response, if there is a connection."""
+        """Send a request without waiting for a response; do nothing if there is no connection."""
         if self._open is not None:
             self._open[1].send({"n": 0, "method": method, **params})
 
@@ -95,7 +95,7 @@ class HostClient:
         return _merge_from_json(await self.ask("merge", {"workspace": fork}))
 
     async def promote(self, fork: str) -> ForkMerge:
-        """Make the parent identical to its fork. Raises `Stale` if the parent has changed since."""
+        """Make the parent identical to its fork. Raises `Stale` if the parent has changed since the fork."""
         return _merge_from_json(await self.ask("merge", {"workspace": fork, "whole": True}))
 
     async def fetch_journal(self, workspace: str, folder: Path) -> None:
@@ -182,7 +182,7 @@ class ClientConnection(FrameConnection):
         super().__init__()
         self.is_lost = False
         self.incarnation = ""
-        """The incarnation of the host at the other end."""
+        """The incarnation (id of the run) of the host at the other end."""
         self.version = ""
         self._number = 0
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}

@@ -20,7 +20,7 @@ _recent = _RecentLines()
 
 
 def keep_log_lines() -> None:
-    """Start keeping the log lines of the `handtools` logger in this process."""
+    """Start recording the lines of the `handtools` logger in this process."""
     logger = logging.getLogger("handtools")
     if _recent not in logger.handlers:
         logger.addHandler(_recent)

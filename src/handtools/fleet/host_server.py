@@ -1,7 +1,7 @@
 """The server of a host: tool calls over a socket, authenticated with tokens.
 
-A lost connection does not stop a call: requesting the same id again returns the result. A token belongs to
-a tenant, who can access only its own workspaces.
+A lost connection does not stop a call: sending the call again with the same id returns its result. A token
+belongs to a tenant, who can access only its own workspaces.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class HostMethods:
         return {"differences": [asdict(each) for each in found]}
 
     async def merge(self, asked: Asked) -> Any:
-        """Merge or promote a fork into its parent."""
+        """Merge a fork into its parent, or with `whole` replace the parent with it."""
         done = await self.host.merge(
             asked["workspace"], tenant=self.tenant, whole=asked.get("whole", False)
         )
@@ -180,7 +180,7 @@ class HostMethods:
         return {}
 
     async def adopt(self, asked: Asked) -> Any:
-        """Recover a workspace from another host. Operator only."""
+        """Recover a workspace that another host has handed over. Operator only."""
         self._check_operator()
         await self.host.adopt(asked["moved"])
         return {}
@@ -238,7 +238,7 @@ class FrameServer(ABC):
 
     def __init__(self, incarnation: str) -> None:
         self.incarnation = incarnation
-        """Id of this start of the server, sent to each connection."""
+        """Id of this run of the server, sent to each client that connects."""
         self.address = ""
         self._server: asyncio.Server | None = None
         self.connections: set[ServerConnection] = set()
@@ -342,7 +342,7 @@ class ServerConnection(FrameConnection):
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
 
         def progressed(event: Event) -> None:
-            # Drop progress for a slow reader. The result contains everything.
+            # Don't send progress to a client that reads slowly; the result contains everything.
             if isinstance(event, Progressed) and not self.is_congested:
                 loop.call_soon_threadsafe(self.send, {"n": number, "progress": asdict(event)})
 
@@ -354,7 +354,7 @@ class ServerConnection(FrameConnection):
         except HostError as too_large:
             answer = frame({"n": number, "error": _problem_to_json(too_large)})
         finally:
-            # Respond even after a bug (traceback in the host's log), so that no client waits forever.
+            # Respond even after an unexpected exception (logged with traceback): no client must wait forever.
             self.send_raw(answer or frame({"n": number, "error": FAILED}))
 
 

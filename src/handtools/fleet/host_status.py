@@ -14,7 +14,7 @@ class HostStatus:
     running: int
     waiting: int
     shed: int
-    """Calls refused as `busy` since the start."""
+    """Number of calls refused with `Busy` since the host started."""
     draining: bool
     slots: int = 0
     tenants: dict[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class HostedWorkspace:
 
 
 def sample_status(metrics: HostMetrics, status: HostStatus, stored_bytes: int) -> None:
-    """Update the sampled metrics from a status."""
+    """Update the metrics that are sampled, not counted, from a status."""
     sums = {"busy": status.shed, "stored_bytes": stored_bytes}
     gauges = {
         "slots": status.slots,

@@ -1,7 +1,7 @@
 """Merge the layers of an image, or a plain archive, into one tree in memory.
 
-Nothing is written while layers are merged, so a path in one layer can't escape through a symlink in
-another: the folders of the tree are real folders, and `..` is refused.
+Nothing is written to disk while layers are merged, so a path in one layer can't escape through a symlink in
+another. All folders of the merged tree are real folders, and `..` is refused.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,19 +24,19 @@ class ImageNode:
     """A node of a layer or of the merged tree, in which hard links to the same file share one node."""
 
     kind: Literal["file", "folder", "link", "hard link"]
-    """`hard link` is only in layers."""
+    """`hard link` occurs only in layers, not in the merged tree."""
     mode: int = 0
     target: str = ""
     """The target of a symlink, or the path of the file that a hard link refers to."""
     content: Any = None
-    """For a file, the data needed to read it."""
+    """For a file, what the archive's reader needs to find its bytes."""
     mtime: float | None = None
     """Modification time in seconds since 1970; None if unknown."""
     children: "dict[str, ImageNode]" = field(default_factory=dict)
 
 
 class ImageTree:
-    """The file tree of an image, to which layers are applied from lowest to highest, or of one archive."""
+    """The file tree of an image, built by applying its layers from lowest to highest; or of one archive."""
 
     def __init__(self) -> None:
         self.root = ImageNode("folder", _NEW_FOLDER_MODE)
@@ -44,7 +44,8 @@ class ImageTree:
     def apply(self, layer_nodes: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True) -> None:
         """Apply a layer, nodes with their paths. Raises `ValueError` if it escapes the tree or contradicts itself.
 
-        In a plain archive (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
+        Raises `ValueError` if a path escapes the tree or the layer contradicts itself. In a plain archive
+        (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.
         """
         added_nodes: list[tuple[list[str], ImageNode]] = []
         for path, node in layer_nodes:
@@ -101,7 +102,7 @@ class ImageTree:
             folder.children[name] = node
 
     def _resolved(self, parts: list[str], *, make: bool = False) -> ImageNode | None:
-        """The node at a path, following symlinks as inside the image. `make` adds missing folders."""
+        """The node at a path; symlinks are resolved within the image. With `make`, add missing folders."""
         stack, waiting, links = [self.root], parts[::-1], 0
         while waiting:
             name, here = waiting.pop(), stack[-1]
@@ -130,7 +131,7 @@ class ImageTree:
 
 
 def walk_image(folder_node: ImageNode) -> Iterator[tuple[str, ImageNode]]:
-    """Walk everything below a folder with relative paths, each folder before its contents."""
+    """Yield everything below a folder with its relative path, each folder before its contents."""
     waiting = [("", folder_node)]
     while waiting:
         above, here = waiting.pop()
@@ -154,6 +155,6 @@ def path_parts(path: str) -> list[str]:
 def template_mode(mode: int, *, is_folder: bool) -> int:
     """The permission bits of a file or folder in a template.
 
-    Clears setuid and setgid, and makes it readable for its owner. The sticky bit of folders is kept.
+    Setuid and setgid bits are cleared, and the owner can read it. Folders keep their sticky bit.
     """
     return (mode & 0o1777) | 0o500 if is_folder else (mode & 0o777) | 0o400

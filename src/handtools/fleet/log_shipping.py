@@ -26,7 +26,7 @@ from handtools.toolbox import Toolbox
 
 logger = logging.getLogger("handtools")
 Durability = Literal["durable", "fast"]
-"""Whether a changing call returns after its record is stored (`durable`) or before (`fast`)."""
+"""Whether a call returns after its changes are stored in the log (`durable`) or before (`fast`)."""
 _COLLECTION_LOOK_SECONDS = 3600.0
 
 
@@ -52,7 +52,7 @@ class LogShipping:
         self._collecting: asyncio.Task[None] | None = None
 
     async def begin(self, name: str, head: LogHead) -> bool:
-        """Create the log of a workspace; False if it may have existed already."""
+        """Create the log of a workspace; False if it may already exist, from an earlier attempt."""
         self._collect_daily()
         template = self._store.templates
         if not template.has(head.template):
@@ -60,12 +60,12 @@ class LogShipping:
         else:
             await to_thread.run_sync(self.log.put_template, template.get(head.template))
         if self._host_name and name.partition("-")[0] != self._host_name:
-            # A fork is on its parent's host, which may no longer be the one in its name.
+            # The name starts with another host: a fork is created on its parent's host, which may have moved.
             await to_thread.run_sync(self.log.place, name, self._host_name)
         return await to_thread.run_sync(self.log.begin, name, head)
 
     async def begin_forks(self, slot: WorkspaceSlot, names: Sequence[str]) -> list[str]:
-        """Create the logs of forks. Returns those that an interrupted attempt had not already created."""
+        """Create the logs of forks. Returns the names of the new ones; an earlier attempt made the others."""
         record, done = self._store.get(slot.name), slot.shipped
         await to_thread.run_sync(
             lambda: store_fork_base(
@@ -88,7 +88,7 @@ class LogShipping:
         self._collect_daily()
         head = await to_thread.run_sync(self.log.head, name)
         if head is None or (tenant and head.tenant != tenant):
-            return  # guessing another tenant's names must neither cause work nor reveal that they exist
+            return  # a tenant who guesses a name must neither cause work nor learn that it exists
         host = await to_thread.run_sync(self.log.placed_on, name) if self._host_name else ""
         if host and host != self._host_name:
             raise self._slots.moved(name, host)
@@ -101,7 +101,10 @@ class LogShipping:
 
     @asynccontextmanager
     async def changing(self, slot: WorkspaceSlot, toolbox: Toolbox) -> AsyncIterator[None]:
-        """Serialize changes to a workspace. If durable, store each before its result is returned."""
+        """Let one call at a time change a workspace, and store its changes in the log.
+
+        With `durable`, the block ends only when they are stored.
+        """
         async with slot.changing:
             try:
                 yield
@@ -127,7 +130,7 @@ class LogShipping:
                 self._count("store_failures")
                 raise
             except SegmentTaken:
-                # Another host has taken the workspace over: drop the copy here.
+                # Another host has taken over the workspace: give up the copy on this host.
                 self._slots.by_name.pop(slot.name, None)
                 slot.lost = True
                 raise UnknownOutcome(
@@ -174,7 +177,7 @@ class LogShipping:
             )
 
     def _collect_daily(self) -> None:
-        """Delete the logs of removed workspaces once a day, on whichever host of the fleet checks first."""
+        """Start the task that deletes logs of removed workspaces daily; one host does it for the fleet."""
         if self._collecting is None:
             self._collecting = asyncio.create_task(self._collect())
 

@@ -24,7 +24,7 @@ class CounterMetric(Protocol):
 
 
 class GaugeMetric(Protocol):
-    """A gauge, which has the value last set."""
+    """A gauge, which shows the last value that was set."""
 
     def set(self, value: float | None, tags: dict[str, str] | None = ...) -> None:
         """Set the gauge."""
@@ -102,7 +102,7 @@ class HostMetrics:
         self._seconds.observe(seconds, {"tool": known})
 
     def waited(self, seconds: float) -> None:
-        """Record the time that a call waited for a turn."""
+        """Record how long a call waited in the queue."""
         self._waits.observe(seconds)
 
     def stored(self, seconds: float) -> None:
@@ -110,12 +110,12 @@ class HostMetrics:
         self._stores.observe(seconds)
 
     def add(self, name: str, value: float = 1.0) -> None:
-        """Add to one of the counters by name."""
+        """Add to the counter with this name."""
         if value > 0:
             self._sums[name].inc(value)
 
     def sample(self, sums: Mapping[str, float], gauges: Mapping[str, float]) -> None:
-        """Update metrics from values that the host tracks: totals of counters, values of gauges."""
+        """Set metrics from the host's numbers: `sums` has totals for counters, `gauges` current values."""
         for name, total in sums.items():
             self.add(name, total - self._added.get(name, 0.0))
             self._added[name] = total
@@ -129,7 +129,7 @@ class HostMetrics:
 
 
 class RayMetricRegistry:
-    """Metrics that Ray's agents export on every node, with the host's name as a label."""
+    """Metrics that Ray's agent on the node exports, with the host's name as a label."""
 
     def __init__(self, host: str) -> None:
         self._host = host

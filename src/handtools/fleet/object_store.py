@@ -47,14 +47,14 @@ class ObjectStore(Protocol):
 
 
 def open_object_store(url: str, **options: Any) -> ObjectStore:
-    """Open the store at a URL: a folder (`file:///srv/fleet`), or anything fsspec has a client for."""
+    """Open the store at a URL: a folder (`file:///srv/fleet`), or any storage that fsspec supports."""
     if url.startswith(_FOLDER_SCHEME):
         return _FolderStore(url.removeprefix(_FOLDER_SCHEME))
     return _RemoteStore(url, options)
 
 
 class _FolderStore:
-    """Objects as files in a folder that others may write to. No symlink in it is followed."""
+    """Objects stored as files in a folder. Others may write to it, so no symlink in it is followed."""
 
     errors: tuple[type[Exception], ...] = (OSError,)
 
@@ -68,7 +68,7 @@ class _FolderStore:
             try:
                 with open(folder.create_file(partial, 0o666), "wb") as file:
                     file.write(data)
-                # link() is atomic and fails if the name exists, so the object is complete or absent.
+                # link() is atomic and fails if the name exists, so an object is never partly written.
                 os.link(
                     folder.name_for_os(partial),
                     folder.name_for_os(name),
@@ -116,7 +116,7 @@ class _FolderStore:
     def _opened(self, key: str) -> Iterator[tuple[FolderHandle, str]]:
         """The folder that contains an object, and its name there."""
         above, _, name = key.rpartition("/")
-        # Follow symlinks on the operator's path to the folder, but not inside it, where others can write.
+        # Follow symlinks in the path that the operator gave, but not below it, where others can write.
         with (
             FolderHandle.at(os.path.realpath(self._folder)) as top,
             open_inner_folder(top, above) as folder,
@@ -143,7 +143,7 @@ class _RemoteStore:
         except ImportError as missing:
             raise HostError("Logs need fsspec: pip install 'handtools-slim[fleet]'.") from missing
         if url.startswith("s3:"):
-            # Otherwise s3fs requests the size of every object before reading it: a second request for each.
+            # Without this option, s3fs makes an extra request for the size of each object that it reads.
             options = {"max_concurrency": 1} | options
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
         self.errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_errors())

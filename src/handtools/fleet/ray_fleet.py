@@ -1,4 +1,4 @@
-"""A fleet on Ray: Ray places and restarts the hosts, and calls go to them directly.
+"""A fleet on Ray: Ray places and restarts the hosts, and clients send calls to the hosts directly.
 
 Each host is a named detached actor, and a workspace's name contains its host's name. A client that knows a
 workspace's name asks Ray for the actor, then connects to the actor's server. No directory service is
@@ -37,13 +37,13 @@ from handtools.toolbox import CODING
 
 NAMESPACE = "handtools"
 SLOT_RESOURCE = "workspace_slots"
-"""The Ray resource of which a host reserves one per slot, if nodes declare it."""
+"""Ray resource that limits slots: if nodes declare it, a host reserves one unit per slot."""
 OWNER_LOCK_NAME = "owner"
 LOCATE_SECONDS = 30.0
 CLOSE_SECONDS = 60.0
 RELAY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
-"""Seconds that a call waits for its host to return. Ray takes up to a minute to detect a lost node."""
+"""How long a call waits for a lost host to be restarted. Ray takes up to a minute to detect a lost node."""
 MAX_ARGUMENT_BYTES = 64 * 1024
 """Maximum size of a Ray argument. Ray stores arguments below 100 kB with the actor. Larger ones go into the
 object store of the process that starts the fleet, so a host restarted after that process has exited would
@@ -61,15 +61,15 @@ class HostSettings:
     """Settings of the hosts of a fleet."""
 
     folder: str
-    """Where hosts keep workspaces on their nodes. Each node has its own folder in it."""
+    """Folder on the nodes in which hosts store workspaces, in a separate subfolder for each node."""
     limits: HostLimits = field(default_factory=HostLimits)
     quota: WorkspaceQuota = field(default_factory=WorkspaceQuota)
     policy: Policy = field(default_factory=Policy)
     runner: str = ""
     listen: str = "127.0.0.1"
-    """The address that a host's server listens on; `node` for the node's address, which others can reach.
+    """The address that a host's server listens on, or `node` for the node's address, reachable from others.
 
-    Clients that can't connect send requests through Ray.
+    Clients that can't connect to it send their requests through Ray.
     """
     tenants: Mapping[str, str] = field(default_factory=dict)
     """Tenants by token."""
@@ -86,7 +86,8 @@ class HostActor:
 
     def __init__(self, name: str, *pickled_settings: bytes) -> None:
         self._name = name
-        # The bytes come from the process that starts this actor. Ray unpickles its other arguments anyway.
+        # Unpickling is safe: the bytes come from the process that starts this actor, and Ray unpickles
+        # its other arguments anyway.
         self._settings: HostSettings = pickle.loads(b"".join(pickled_settings))  # noqa: S301
         self._token = secrets.token_hex(32)
         self._methods: HostMethods | None = None
@@ -112,13 +113,13 @@ class HostActor:
         }
 
     async def ask(self, asked: dict[str, Any]) -> bytes:
-        """Handle a request like the server, for clients that can't connect to it."""
+        """Handle a request as the host's server would, for clients that can't connect to the server."""
         await self._started()
         assert self._methods is not None
         return b"{" + await self._methods.answer(asked) + b"}"
 
     async def settings(self) -> HostSettings:
-        """The settings it was started with, for restarting it."""
+        """The settings that the host was started with, for a restart."""
         return self._settings
 
     async def close(self) -> None:
@@ -132,7 +133,7 @@ class HostActor:
         return os.getpid()
 
     async def ping(self) -> None:
-        """Do nothing: shows that the actor responds."""
+        """Do nothing; a response shows that the actor is alive."""
 
     def _log(self) -> LogStore | None:
         settings = self._settings
@@ -155,7 +156,7 @@ class HostActor:
                     templates=top / "templates",
                     mount_point=top,
                 )
-                try_lock(store.folder / OWNER_LOCK_NAME)  # kept until this process exits
+                try_lock(store.folder / OWNER_LOCK_NAME)  # locked until this process exits
                 host = WorkspaceHost(
                     store,
                     limits=self._settings.limits,
@@ -183,7 +184,7 @@ async def _sample_metrics(host: WorkspaceHost) -> None:
 
 
 def _remove_abandoned_workspaces(top: Path) -> None:
-    """Delete workspaces that dead host processes left on this machine. All of them are in their logs."""
+    """Delete workspaces of host processes that died on this machine; they are all stored in their logs."""
     for folder in top.glob("nodes/*/*"):
         lock = try_lock(folder / OWNER_LOCK_NAME)
         if lock is not None:
@@ -195,7 +196,7 @@ def _remove_abandoned_workspaces(top: Path) -> None:
 
 
 class RayHostClient(HostClient):
-    """Client of a host in a Ray actor. Ray locates the host, and relays requests if it can't connect."""
+    """Client of a host in a Ray actor: Ray locates the host, and relays requests if no connection works."""
 
     def __init__(
         self,
@@ -214,7 +215,7 @@ class RayHostClient(HostClient):
         self._actor: Any = None
         self._incarnation = ""
         self._relayed_until = 0.0
-        """Until when requests go through Ray without retrying the direct connection."""
+        """Until this time, requests go through Ray without trying a direct connection."""
         self.through_ray = 0
         """Number of requests sent through Ray."""
 
@@ -272,7 +273,7 @@ class RayHostClient(HostClient):
     ) -> dict[str, Any]:
         """Send a request to this host only, waiting while it is being restarted.
 
-        `sent_to` is the incarnation of this or another host that the same request was sent to before.
+        `sent_to` is the incarnation (run of a host) that the same request was sent to before, if any.
         """
         import ray
 
@@ -286,7 +287,7 @@ class RayHostClient(HostClient):
                     return await self._ask_through_ray(method, asked)
                 return await connection.ask(method, asked, on_progress)
             except WorkspaceMoved as moved:
-                # Calls of this incarnation are in the workspace's log; those of earlier ones may be lost.
+                # Calls that this incarnation ran are in the log; an earlier incarnation's may be lost.
                 moved.sent_to = "" if sent_to == moved.incarnation else sent_to
                 raise
             except ray.exceptions.RayTaskError as failure:
@@ -299,7 +300,7 @@ class RayHostClient(HostClient):
         raise HostError(f"Can't reach the host {self.actor_name}: {lost.splitlines()[0] if lost else ''}")
 
     async def _reachable(self) -> ClientConnection | None:
-        """The direct connection; None if there is none and requests must go through Ray."""
+        """Connect directly, or return None if that is not possible and requests must go through Ray."""
         if time.monotonic() < self._relayed_until:
             return None
         try:
@@ -362,9 +363,10 @@ class Fleet:
         return self._clients
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
-        """Create a template on every host from a `folder`, `tarball`, `git` commit or `image` on all nodes.
+        """Create a template on every host and return its digest.
 
-        `folder` selects a folder of an image, such as `/app`.
+        The source, a `folder`, `tarball`, `git` commit or `image`, must exist on all nodes. `folder` selects
+        a folder of an image, such as `/app`.
         """
         digests = [
             await client.add_template(kind, source, commit=commit, folder=folder)
@@ -391,15 +393,18 @@ class Fleet:
         return FleetToolbox(self.client_of(workspace), workspace)
 
     def client_of(self, workspace: str) -> RayHostClient:
-        """The client of the host in a workspace's name; if that is gone, of a host that can find it."""
+        """The client of the host that a workspace's name starts with; if that is gone, of any other host.
+
+        A host that does not have the workspace recovers it or names the host that has it.
+        """
         host = workspace.partition("-")[0]
         if host not in self._clients:
             names = sorted(self._clients)
-            host = names[zlib.crc32(workspace.encode()) % len(names)]  # the same one for every driver
+            host = names[zlib.crc32(workspace.encode()) % len(names)]  # every driver chooses the same host
         return self._clients[host]
 
     def client(self, host: str) -> RayHostClient:
-        """The client of a host by name, including hosts started after this object was created."""
+        """The client of a host by name, even of a host started after this object was created."""
         if host not in self._clients:
             self._clients[host] = RayHostClient(
                 f"{self.name}/{host}", direct=self._direct, find_host=self.client
@@ -409,8 +414,8 @@ class Fleet:
     async def restart_host(self, host: str, settings: HostSettings | None = None) -> None:
         """Stop a host and start it again with the currently installed code and packages. Drain it first.
 
-        Calls wait during the restart, and stored workspaces are recovered on demand. `settings` replaces
-        the old ones.
+        Calls wait during the restart, and stored workspaces are recovered when they are used. `settings`
+        replace the old ones.
         """
         import ray
 
@@ -420,7 +425,7 @@ class Fleet:
         await self._end_host(client)
         end = time.monotonic() + CLOSE_SECONDS
         while time.monotonic() < end:
-            # Ray frees the name shortly after the actor is gone.
+            # Retry: Ray frees the name only some time after the actor is gone.
             with contextlib.suppress(ValueError):
                 _start_host(self.name, host, settings, is_new=True)
                 break
@@ -447,7 +452,7 @@ class Fleet:
             await client.aclose()
 
     async def stop(self) -> None:
-        """Stop the hosts. Durable workspaces remain in their logs."""
+        """Stop the hosts. Workspaces with a log can be recovered later."""
         for client in list(self._clients.values()):
             await self._end_host(client)
 
@@ -462,7 +467,7 @@ def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool =
         "get_if_exists": not is_new,
         "lifetime": "detached",
         "max_restarts": -1,
-        # Ray's retries would run a call twice. Our retries are deduplicated by call id.
+        # Ray's own retries would run a call twice; ours are recognised by the call id.
         "max_task_retries": 0,
         "max_concurrency": _MAX_RAY_CALLS,
         "num_cpus": 0,

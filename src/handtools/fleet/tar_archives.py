@@ -32,7 +32,7 @@ MAX_ARCHIVE_BYTES = 64 << 30
 """Maximum unpacked size of an archive, or of all layers of an image."""
 MAX_ARCHIVE_ENTRIES = 5_000_000
 _MAX_READ_BYTES = 4 << 20
-"""Maximum size of one read, and so of an extended header."""
+"""Maximum size of one read, which also limits the size of extended headers."""
 _CHUNK_BYTES = 1 << 20
 _MAX_SECONDS = 1 << 34
 _MAX_ZSTANDARD_WINDOW_BYTES = 128 << 20
@@ -60,7 +60,7 @@ _FAILURES = (
 
 @dataclass(slots=True)
 class ArchiveBudget:
-    """How much can still be unpacked."""
+    """How many bytes and entries may still be unpacked."""
 
     bytes: int = MAX_ARCHIVE_BYTES
     entries: int = MAX_ARCHIVE_ENTRIES
@@ -78,7 +78,7 @@ class ArchiveBudget:
 
 @contextmanager
 def unpacking(what: str) -> Iterator[None]:
-    """Convert every error about an archive to a `UsageError` that names its kind."""
+    """Convert every error about an archive to a `UsageError`; `what` names the kind of archive in it."""
     try:
         yield
     except _FAILURES as problem:
@@ -92,9 +92,9 @@ class TarArchive:
         self._archive = tarfile.open(fileobj=_BoundedReads(plain), mode="r:")  # noqa: SIM115
 
     def entries(self, budget: ArchiveBudget) -> Iterator[tuple[str, ImageNode]]:
-        """The paths and nodes of the archive, without devices, pipes and owners."""
+        """Yield the paths and nodes of the archive; devices and pipes are skipped, owners are ignored."""
         for member in self._archive:
-            # A sparse file can be larger than its archive.
+            # Only a sparse file can be larger than the archive that contains it.
             budget.spend(entries=1, size=member.size if member.issparse() else 0)
             mode = template_mode(member.mode, is_folder=member.isdir())
             if member.isdir():
@@ -115,13 +115,13 @@ class TarArchive:
             return None
 
     def check_size(self, budget: ArchiveBudget) -> None:
-        """Read all entries. Raises `TooLarge` if there are too many."""
+        """Count all entries. Raises `TooLarge` if there are too many."""
         for _ in self._archive:
             budget.spend(entries=1)
 
 
 class _BoundedReads(io.BufferedIOBase):
-    """A file that limits the size of a read, because a header can claim to be gigabytes long."""
+    """A file with limited read sizes, because a forged header can claim to be gigabytes long."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -148,7 +148,7 @@ def _seconds(member: tarfile.TarInfo) -> float | None:
 
 
 def decompress(packed: IO[bytes], target: Path, budget: ArchiveBudget) -> str:
-    """Write a file, decompressed if necessary. Returns the SHA-256 digest of the written data."""
+    """Write `packed` to `target`, decompressed if necessary. Returns the SHA-256 of the written data."""
     unpacker = _unpacker_for(packed)
     plain: Any = packed if unpacker is None else unpacker(packed)
     found = hashlib.sha256()
@@ -182,7 +182,7 @@ def opened_archive(packed: IO[bytes], scratch: Path, budget: ArchiveBudget) -> I
 def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
     """Unpack a tar archive, compressed or not, to the new `folder`. `scratch` is for temporary files.
 
-    Links are written unchanged. Raises `UsageError` if the archive is damaged or contains paths outside
+    Symlinks keep their targets. Raises `UsageError` if the archive is damaged or contains paths outside
     itself.
     """
     budget = ArchiveBudget()
@@ -277,7 +277,7 @@ def pack_folder(
 
 
 def _below(top_handle: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
-    """Those of the names that exist in a folder, and everything below them."""
+    """Yield the given names, if they exist in the folder, and everything below them."""
     for name in names:
         found = top_handle.find(name)
         if found is None:

@@ -1,4 +1,7 @@
-"""Templates: read-only folders, stored by content digest, made of folders, archives, commits or OCI images."""
+"""Templates of workspaces: read-only folders, made from folders, archives, commits or OCI images.
+
+They are stored by the digest of their content.
+"""
 
 import contextlib
 import hashlib
@@ -51,7 +54,7 @@ class Template:
 
 
 class TemplateStore:
-    """The templates of one machine, each unpacked once."""
+    """The templates of one machine, each unpacked only once."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -72,8 +75,8 @@ class TemplateStore:
     def add_tarball(self, source: str | Path | IO[bytes]) -> Template:
         """Create a template from a tar archive, compressed or not.
 
-        Links are kept unchanged; owners and devices are dropped. Raises `UsageError` for a path outside the
-        archive.
+        Symlinks keep their targets; owners and devices are dropped. Raises `UsageError` for a path outside
+        the archive.
         """
         if isinstance(source, (str, Path)):
             with unpacking("archive"), open(source, "rb") as file:
@@ -119,7 +122,8 @@ class TemplateStore:
                 unpack_archive(packed, stored, place)
                 commit = head_commit(stored)
                 if commit and _content_digest(stored, commit)[0] == digest:
-                    # The digest covers only the commit of a repository, so recreate .git from the objects.
+                    # The digest covers the commit id, but not .git. So don't trust the stored .git: make a
+                    # new one from its objects, whose hashes are checked.
                     write_commit(stored, commit, tree, with_repository=True)
                     shutil.rmtree(stored)
                 else:
@@ -141,7 +145,7 @@ class TemplateStore:
         return Template(digest, place / TEMPLATE_TREE_NAME, facts["files"], facts["bytes"], facts["source"])
 
     def tree(self, digest: str) -> Path:
-        """The folder of a template, whether or not it exists."""
+        """The folder with a template's files, whether or not it exists."""
         return self._place(digest) / TEMPLATE_TREE_NAME
 
     def has(self, digest: str) -> bool:
@@ -165,14 +169,14 @@ class TemplateStore:
 
     def remove(self, digest: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            # Delete the facts first: without them it does not count as a template if we are interrupted.
+            # Delete the facts first: without them, a partly deleted template is not found any more.
             (self._place(digest) / TEMPLATE_FACTS_NAME).unlink()
         if self.folder.is_dir():
             with FolderHandle.at(os.fspath(self.folder)) as top:
                 remove_tree(top, digest)
 
     def remove_leftovers(self, *, older_seconds: float = 3600.0) -> int:
-        """Delete leftovers of interrupted operations. Returns the number deleted."""
+        """Delete what interrupted operations left in the folder. Returns the number of deleted entries."""
         left = [
             name
             for name in (os.listdir(self.folder) if self.folder.is_dir() else ())
@@ -195,7 +199,7 @@ class TemplateStore:
             shutil.rmtree(place, ignore_errors=True)
 
     def _place(self, digest: str) -> Path:
-        """The folder of a template, whether or not it exists."""
+        """The folder of a template and its metadata, whether or not it exists."""
         if not _is_digest(digest):
             raise NotFound(f"{digest[:80]!r} is not a template digest.", hint="Use 64 hexadecimal digits.")
         return self.folder / digest
@@ -240,8 +244,7 @@ def content_digest(tree: str | Path) -> str:
 def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
     """The digest of a folder, and its number of files and bytes.
 
-    The repository of a commit is represented by the commit id, because its index contains varying
-    timestamps.
+    If `commit` is given, the digest covers it instead of `.git`, whose index contains varying timestamps.
     """
     total = hashlib.sha256()
     files = size = 0
@@ -255,7 +258,7 @@ def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
                 files, size = files + 1, size + entry.found.st_size
             else:
                 content = entry.folder.link_target(entry.name).hex() if entry.kind == "link" else ""
-            # Symlinks have no meaningful mode; times and owners vary by machine, so ignore them.
+            # Not in the digest: modes of symlinks, which mean nothing, and times and owners, which vary.
             mode = 0 if entry.kind == "link" else entry.mode
             line = [os.fsencode(entry.path).hex(), stat.S_IFMT(entry.found.st_mode), mode, content]
             total.update(json.dumps(line).encode() + b"\n")
@@ -278,7 +281,7 @@ _SAVE_IMAGE_HINT = "Save it again: `docker save IMAGE -o image.tar`, or `skopeo 
 
 
 class _ImageFiles(Protocol):
-    """The files that an image is stored as."""
+    """Access to the files that an image is stored in: a folder or an archive."""
 
     def open(self, name: str) -> IO[bytes] | None: ...
 
@@ -383,7 +386,7 @@ def _image_description(files: _ImageFiles) -> tuple[str, dict[str, Any], list[st
 
 
 def _image_manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
-    """The digest and content of the manifest for this machine, resolved through nested indexes."""
+    """The digest and content of the manifest for this machine's platform, even if in a nested index."""
     listed = index.get("manifests") if isinstance(index, dict) else None
     if not isinstance(listed, list) or depth > _MAX_IMAGE_INDEX_DEPTH:
         raise UsageError(f"The image's index lists no manifests. {_SAVE_IMAGE_HINT}")

@@ -1,4 +1,4 @@
-"""Compare two folders, looking only at paths that overlay layers mark as changed."""
+"""Compare two folders; if they are overlays, only the paths that their layers changed."""
 
 import errno
 import os
@@ -51,12 +51,15 @@ def _compared(old: str, new: str, path: str, layers: Sequence[str] | None) -> It
         elif not _same(os.path.join(old, inner), before, os.path.join(new, inner), after):
             yield TreeDifference(inner, "changed", is_folder)
         if was_folder or is_folder:
-            # If it is a folder on only one side, everything below it was added or removed.
+            # If it is a folder on only one side, everything below it differs: compare without the layers.
             yield from _compared(old, new, inner, layers if was_folder and is_folder else None)
 
 
 def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | None, Sequence[str] | None]:
-    """The names that layers have in a folder, and the layers for what is below. None means all."""
+    """The names in a folder that the layers contain, and the layers to use for its subfolders.
+
+    None for both means that everything must be compared.
+    """
     if layers is None:
         return None, None
     names: set[str] = set()
@@ -69,7 +72,7 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
         except OSError as error:
             if error.errno not in _NOT_THERE_ERRNOS:
                 raise
-            # The layer has nothing there, or a non-folder: then a higher layer recreated the folder.
+            # The layer does not have the folder. If it has a file instead, a higher layer made a new folder.
             if path and _blocks(layer, path):
                 return None, None
     return names, layers
@@ -131,7 +134,10 @@ def same_bytes(one: str, other: str) -> bool:
 
 
 def apply_differences(differences: Sequence[TreeDifference], source: str, target: str) -> None:
-    """Make `target` like `source` at the differing paths, including owners, times and attributes."""
+    """Copy the differing paths from `source` to `target`, or delete them there.
+
+    Owners, times and attributes are copied too.
+    """
     with FolderHandle.at(source) as new, FolderHandle.at(target) as old:
         for each in differences:
             above, _, name = each.path.rpartition("/")
@@ -158,7 +164,7 @@ def _bring(handle: FolderHandle, folder_handle: FolderHandle, name: str) -> None
         known = None
     if known is None:
         folder_handle.create_folder(name)
-    # The contents of the folder are separate differences.
+    # Copy only the folder itself: its contents are separate differences.
     folder_handle.set_mode(name, stat.S_IMODE(found.st_mode))
     if is_root():
         folder_handle.set_owner(name, found)

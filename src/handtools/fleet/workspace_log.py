@@ -1,8 +1,8 @@
 """The log of a workspace in object storage: journal and changed files in segments, each written once.
 
-A segment is created under its number only if that key does not exist. So if two hosts both believe they own
-a workspace, one finds the number taken and gives up. A workspace is recovered from its template, the newest
-checkpoint and the segments after it.
+A segment is created under its number only if that key does not exist. So if two hosts both believe that
+they own a workspace, one of them finds the number taken and gives up. A workspace is recovered from its
+template, the newest checkpoint and the segments after it.
 
 Anyone who can write to the store can forge a log. So everything read from it is validated here before use:
 names, paths, kinds, modes and sizes. Invalid data raises `StorageFault`. Paths are restored through
@@ -61,7 +61,7 @@ MAX_SEGMENT_HEAD_BYTES = 64 << 20
 MAX_RESTORED_BYTES = MAX_ARCHIVE_BYTES
 """Maximum total size of the files restored from a log."""
 MAX_LOG_SEGMENTS = 100_000
-"""Maximum number of segments after the newest checkpoint, and of moves of a workspace between hosts."""
+"""Maximum number of segments after the newest checkpoint; also limits how often a workspace can be moved."""
 _MAX_NOTE_BYTES = 64 << 10
 """Maximum size of an object that is neither a segment nor a template."""
 _MAX_PATH_CHARS = 1 << 18
@@ -73,23 +73,23 @@ _HEAD_LENGTH = struct.Struct(">I")
 _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors that mean a path does not exist. ELOOP means that one of its parents is a symlink."""
 REMOVED_LOG_SECONDS = 86400.0
-"""Minimum time in seconds that the log of a removed workspace is kept."""
+"""How long the log of a removed workspace is stored at least."""
 T = TypeVar("T")
 
 
 class SegmentTaken(HostError):
-    """Another host wrote the segment and owns the workspace now."""
+    """Another host has written a segment with this number, so it owns the workspace now."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """The initial state of a workspace."""
+    """The start of a log: the template or parent from which the workspace was created."""
 
     template: str
     tenant: str = ""
     parent: str = ""
     segment: int = 0
-    """The number of segments in the parent's log when the fork was made."""
+    """For a fork, the number of segments in the parent's log when it was made."""
 
 
 PathKind = Literal["file", "link", "folder", "tree", "gone"]
@@ -101,28 +101,28 @@ class PathState(NamedTuple):
 
     path: str
     kind: PathKind
-    """`tree` is a folder that replaces what was there; `gone` means that nothing exists."""
+    """`tree` is a folder that replaces whatever is at the path; `gone` means that nothing is there."""
     mode: int = 0
     data: bytes = b""
     mtime: int = 0
-    """Modification time of a file in nanoseconds, by which large files are identified."""
+    """Modification time of a file in nanoseconds; large files are recognised by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One step of a log. A checkpoint is a segment that replaces all earlier ones."""
+    """One entry of a log: new journal data and changed files. A checkpoint replaces all earlier segments."""
 
     database: bytes | None
-    """The entire journal database, if it is new or its WAL was restarted."""
+    """The entire journal database, if it is new or its WAL (write-ahead log) was restarted."""
     log: bytes
-    """New data in the journal's write-ahead log."""
+    """New data in the journal's WAL."""
     paths: tuple[PathState, ...]
     writer: str
-    """The incarnation of the host that wrote it."""
+    """The incarnation (id of the run) of the host that wrote it."""
     states: tuple[PathState, ...] = ()
     """Files next to the journal: long outputs, and files moved aside for undo."""
     is_fence: bool = False
-    """Whether it only marks that a host took over the workspace. Such a segment is never deleted."""
+    """Whether the segment only marks that a host took over the workspace. A fence is never deleted."""
 
     @classmethod
     def of(
@@ -137,7 +137,7 @@ class Segment:
         return cls(None, b"", (), writer, is_fence=True)
 
     def pack(self) -> bytes:
-        """Serialize and compress the segment. Raises `TooLarge` if it is over the limit of `unpack`."""
+        """Serialize and compress the segment. Raises `TooLarge` if it is larger than `unpack` accepts."""
         states = (*self.paths, *self.states)
         blobs = [self.database or b"", self.log, *(state.data for state in states)]
         head = {
@@ -284,7 +284,7 @@ def _state_of(row: Any) -> PathState:
 
 
 def _is_kept(state: PathState) -> bool:
-    """Whether a file may be stored with a journal: in one of its folders, or moved aside for undo."""
+    """Whether a path is one of the files that are stored with a journal (`KEPT_FOLDERS`, `VAULT_FOLDER`)."""
     folder, *inner = state.path.split("/")
     if folder == VAULT_FOLDER:
         return bool(inner)
@@ -310,7 +310,7 @@ def _is_encodable(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogObjects:
-    """The stored objects of a log, by number."""
+    """The numbers of the segments and checkpoints that are stored for a log."""
 
     segments: frozenset[int]
     checkpoints: frozenset[int]
@@ -318,12 +318,12 @@ class LogObjects:
 
     @property
     def newest_checkpoint(self) -> int:
-        """The number of segments that the newest checkpoint replaces; 0 without one."""
+        """The number of segments that the newest checkpoint replaces; 0 if there is no checkpoint."""
         return max(self.checkpoints, default=0)
 
 
 class LogStore:
-    """The logs and templates of a fleet at one URL, such as `s3://bucket/fleet`. Blocking."""
+    """The logs and templates of a fleet at one URL, such as `s3://bucket/fleet`. All methods block."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self._objects = open_object_store(url, **options)
@@ -331,7 +331,10 @@ class LogStore:
         """Bytes of segments stored through this object."""
 
     def begin(self, name: str, head: LogHead) -> bool:
-        """Create the log of a workspace; False if it may have existed. Raises if it has another log."""
+        """Create the log of a workspace; False if the same log may have existed already.
+
+        Raises `SegmentTaken` if the workspace has a different log.
+        """
         wanted = json.dumps([head.template, head.tenant, head.parent, head.segment]).encode()
         put = self._put_new(self._key(name, _HEAD), wanted)
         if put == "other":
@@ -339,11 +342,11 @@ class LogStore:
         return put == "new"
 
     def end(self, name: str) -> None:
-        """Mark a workspace as removed. Its log is kept for a while, for forks that start from it."""
+        """Mark a workspace as removed. Its log is deleted later, when no fork needs it any more."""
         self._put_new(self._key(name, _REMOVED), b"removed\n")
 
     def head(self, name: str) -> LogHead | None:
-        """The initial state of a workspace; None if it has no log."""
+        """The head of a workspace's log; None if it has no log."""
         found = self._get(self._key(name, _HEAD), _MAX_NOTE_BYTES)
         if found is None:
             return None
@@ -357,7 +360,7 @@ class LogStore:
         raise _bad_log(f"an invalid initial state of workspace {name}")
 
     def placed_on(self, name: str) -> str:
-        """The host that a workspace was last moved to; empty if it is on the host in its name."""
+        """The host that a workspace was last moved to; empty if it was never moved."""
         return self._placement(name)[1]
 
     def place(self, name: str, host: str) -> None:
@@ -368,7 +371,7 @@ class LogStore:
             raise SegmentTaken(f"Workspace {name} was moved to another host at the same time.")
 
     def _placement(self, name: str) -> tuple[int, str]:
-        """How often a workspace was moved, and the last host."""
+        """How often a workspace was moved, and the host that it was last moved to."""
         host = ""
         for number in range(MAX_LOG_SEGMENTS):
             found = self._get(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
@@ -389,7 +392,7 @@ class LogStore:
         )
 
     def append(self, name: str, number: int, packed: bytes) -> None:
-        """Store a segment under its number. Raises `SegmentTaken` if a different one exists."""
+        """Store a segment under its number. Raises `SegmentTaken` if a different segment has that number."""
         if self._put_new(self._key(name, f"{number:08d}"), packed) == "other":
             raise SegmentTaken(f"Segment {number} of workspace {name} was written by another host.")
         self.stored_bytes += len(packed)
@@ -404,7 +407,7 @@ class LogStore:
             return list(threads.map(lambda number: self.segment(name, number), numbers))
 
     def put_checkpoint(self, name: str, number: int, packed: bytes) -> None:
-        """Store a checkpoint that replaces the first `number` segments. An existing one is equivalent."""
+        """Store a checkpoint that replaces the first `number` segments. If there is one, it is equivalent."""
         self._put_new(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), packed)
 
     def checkpoint(self, name: str, number: int) -> bytes | None:
@@ -427,9 +430,9 @@ class LogStore:
         self._delete(self._key(name, each) for each in names)
 
     def collect_daily_garbage(self) -> int | None:
-        """Delete unneeded logs, or return None if that was already done today.
+        """Delete unneeded logs and return their number, or None if a host has already done it today.
 
-        Every host of a fleet calls this, and one of them does the work.
+        All hosts of a fleet call this, and one of them does the work.
         """
         today = time.strftime("%Y-%m-%d", time.gmtime())
         if self._put_new(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
@@ -439,9 +442,10 @@ class LogStore:
         return self.collect_garbage()
 
     def collect_garbage(self, *, min_age: float = REMOVED_LOG_SECONDS) -> int:
-        """Delete logs of workspaces removed `min_age` seconds ago that no fork needs. Returns the count.
+        """Delete the logs of workspaces that were removed at least `min_age` seconds ago.
 
-        It lists every log and reads the head of each active one, so run it once a day, not for each call.
+        Logs that a fork needs are kept. Returns the number of deleted logs. It lists every log and reads the
+        head of each active one, so run it once a day, not for each call.
         """
         names = [each for each in self._names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
@@ -452,7 +456,7 @@ class LogStore:
         gone = 0
         for name in ended - needed:
             if time.time() - self._modified(self._key(name, _REMOVED)) >= min_age:
-                # Delete the head after the rest, so that an interrupted deletion is found again.
+                # Delete the head and the removal mark last: if interrupted, the next collection continues.
                 inner = [each for each in self._names(self._key(name)) if each not in {_HEAD, _REMOVED}]
                 for some in (inner, [_HEAD], [_REMOVED]):
                     self._delete(self._key(name, each) for each in some)
@@ -479,14 +483,14 @@ class LogStore:
         return store.add_stored(digest, io.BytesIO(packed))
 
     def _put_new(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
-        """Create an object if the key is free. Returns whether it is new, the same or another one."""
+        """Create an object if the key is free; otherwise return whether the existing one is the same."""
 
         def put() -> Literal["new", "same", "other"]:
             try:
                 self._create(key, data)
             except self._objects.errors:
-                # Stores report an existing key in different ways. After a lost response, the object found
-                # there can also be our own.
+                # Stores report an existing key in different ways, so look. If the response to our own
+                # request was lost, the existing object is ours.
                 found = self._get(key, len(data), is_compared=True)
                 if found is None:
                     raise
@@ -499,7 +503,7 @@ class LogStore:
         self._objects.create(key, data)
 
     def _get(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
-        """An object; None if it does not exist. Over `most` bytes is an error, unless only compared."""
+        """An object; None if it does not exist. More than `most` bytes are an error, unless `is_compared`."""
         found = self._retried(lambda: self._objects.get(key, most + 1))
         if found is not None and len(found) > most and not is_compared:
             raise _bad_log(f"{key}, of more than {most:,} bytes")
@@ -538,7 +542,7 @@ class LogStore:
 
 
 def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
-    """The current states of paths in a folder. With True, includes everything below a path."""
+    """The current states of paths in a folder. If a path's value is True, everything below it is included."""
     states: list[PathState] = []
     with FolderHandle.at(root) as top:
         for path, whole in paths.items():
@@ -577,7 +581,7 @@ def _states(path: str, entry: TreeEntry) -> Iterator[PathState]:
 
 
 def apply_path_states(root: str, states: Sequence[PathState]) -> None:
-    """Restore paths of a folder to the given states. The last state of a path counts."""
+    """Restore paths of a folder to the given states. If a path has several states, the last one counts."""
     with PathRestore(root, [states]) as restore:
         restore.write(0, states)
 
@@ -590,11 +594,11 @@ class _PathNode:
     replaces: bool = False
     """Whether it is a folder that replaces what was there before."""
     is_needed: bool = False
-    """Whether the folder must exist. It need not if the states only delete paths below it."""
+    """Whether the folder must exist; False if the states only delete paths below it."""
     mode: int | None = None
-    """Mode of a folder; None if no state gives it."""
+    """Mode of a folder; None if no state contains it."""
     source: tuple[int, int] | None = None
-    """For a file or symlink, the list and index of its state. None if nothing exists there."""
+    """For a file or symlink, the index of the list and of the state in it. None for a deleted path."""
     children: "dict[str, _PathNode]" = field(default_factory=dict)
 
 
@@ -633,9 +637,9 @@ def _add_state(top_node: _PathNode, state: PathState, source: tuple[int, int]) -
 class PathRestore:
     """Restores paths of a folder from lists of states, applied in order. The last state of a path counts.
 
-    The states are given at the start, when folders are created. The data of one list is needed only while
-    it is written, so all lists together can exceed memory. No symlink is followed and nothing outside the
-    folder is changed, whatever the states contain. Files get no setuid or setgid bit.
+    The constructor takes the states without data and creates the folders. `write` takes the data of one
+    list at a time, so all lists together may be larger than memory. No symlink is followed and nothing
+    outside the folder is changed, whatever the states contain. Files get no setuid or setgid bit.
     """
 
     def __init__(self, root: str, states: Sequence[Sequence[PathState]]) -> None:
@@ -655,13 +659,13 @@ class PathRestore:
     def __exit__(self, kind: object, *rest: object) -> None:
         with self._stack:
             if kind is None:
-                # Innermost first: a folder may become inaccessible, so its contents must be done before.
+                # Innermost first: after its mode is set, a folder may be inaccessible.
                 for path, mode in reversed(self._modes):
                     above, _, name = path.rpartition("/")
                     self._subtree.folder(above).set_mode(name, mode)
 
     def write(self, step: int, states: Sequence[PathState]) -> None:
-        """Write the files and symlinks of one list, whose states now include their data."""
+        """Write the files and symlinks of list number `step`; its states now include their data."""
         for number in self._wanted.pop(step, ()):
             state = states[number]
             above, _, name = state.path.rpartition("/")
@@ -686,7 +690,7 @@ class PathRestore:
             os.utime(file.fileno(), ns=(state.mtime, state.mtime))
 
     def _make_room(self, top_node: _PathNode) -> None:
-        """Delete removed and replaced paths, and create all folders."""
+        """Delete paths that are removed or replaced, and create all folders."""
         waiting = [("", top_node)]
         while waiting:
             above, node = waiting.pop()
@@ -703,7 +707,7 @@ class PathRestore:
                     self._wanted.setdefault(step, []).append(number)
 
     def _make_folder(self, folder: FolderHandle, name: str, path: str, node: _PathNode) -> bool:
-        """Create a folder or keep the existing one; False if none exists and none is needed."""
+        """Create a folder or use the existing one; False if there is none and none is needed."""
         known = folder.find(name)
         is_there = known is not None and stat.S_ISDIR(known.st_mode)
         if not node.is_needed and not is_there:

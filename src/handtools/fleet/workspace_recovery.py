@@ -28,33 +28,36 @@ from handtools.runtime.journal.database import JournalPosition, write_copied_jou
 
 logger = logging.getLogger("handtools")
 CHECKPOINT_SEGMENTS, MAX_SEGMENTS = 64, 256
-"""Segments before a checkpoint: if they are twice as large as the last checkpoint, and in any case."""
+"""How many segments make a checkpoint due.
+
+`CHECKPOINT_SEGMENTS` if they are at least twice as large as the last checkpoint, `MAX_SEGMENTS` in any case.
+"""
 MAX_KEPT_FILE_BYTES = 32 << 20
 MAX_KEPT_BYTES = 64 << 20
-"""Limit for the old bytes of a change, and for outputs and for old bytes in a checkpoint (each)."""
+"""Limit for the backups in a segment, for the kept files in a checkpoint, and for its backups, each."""
 GROWING_OUTPUT_BYTES = 256 << 10
-"""A larger output that is still being written is stored only when it has doubled, not after each call."""
+"""An output above this size that is still growing is stored when it has doubled, not after each call."""
 _MAX_READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ShippedPosition:
-    """The position up to which a workspace is stored in its log."""
+    """How much of a workspace is stored in its log."""
 
     number: int = 0
     """The number of segments in the log."""
     journal: JournalPosition = field(default_factory=JournalPosition)
     entry: int = 0
-    """The newest change in the log."""
+    """The number of the newest journal entry in the log."""
     kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """The kept files in the log, with size and mtime."""
+    """The files in `KEPT_FOLDERS` that are in the log, with size and mtime."""
     checkpoint: int = 0
     """The number of segments that the newest checkpoint replaces."""
     checkpoint_bytes: int = 0
     bytes_since: int = 0
-    """Total size of the segments since the checkpoint."""
+    """Total size of the segments after the checkpoint."""
     fences: frozenset[int] = frozenset()
-    """Segments since the checkpoint that mark takeovers by a host."""
+    """Numbers of the segments after the checkpoint that are fences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def ship_workspace(
 ) -> ShippedPosition:
     """Append new changes to the log and return the new position. No files may change during the call.
 
-    `is_writing` is whether a job is still writing its output. Raises `SegmentTaken` if another host has
+    `is_writing` means that a job is still writing its output. Raises `SegmentTaken` if another host has
     continued the log, `StorageFault` if the changes can't be stored now.
     """
     try:
@@ -117,8 +120,8 @@ def _shipped(
         stored = log.segment(name, shipped.number)
         if stored is None or Segment.unpack(stored, with_data=False).writer != writer:
             raise
-        # Our earlier attempt was stored but its response was lost. It is a prefix of the current state:
-        # append the full journal after it, with all paths since the last segment that we know of.
+        # Our earlier attempt was stored, but its response was lost. The workspace may have changed since:
+        # append another segment, with the full journal and all paths since the last known segment.
         copy = journal.copied_since(JournalPosition())
         packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
         log.append(name, shipped.number + 1, packed)
@@ -149,20 +152,20 @@ def store_checkpoint(
     shipped: ShippedPosition,
     writer: str,
 ) -> ShippedPosition:
-    """Store one object that replaces all segments so far, and delete them. No files may change until then.
+    """Store a checkpoint that replaces all segments so far, and delete them. No files may change until then.
 
-    It only shortens the log: if it fails, the next call tries again.
+    This only shortens the log, so a failure is not raised: it is tried again after the next change.
     """
     state = store.state(name)
     beside = [*_newest_kept_states(state, shipped.kept), *_backup_states(state, _backups(state))]
     whole = journal.copied_since(JournalPosition())
-    # Put the full journal into the next segment, even if storing this one seems to fail. So no WAL frame
-    # is missing or duplicated.
+    # The next segment must contain the full journal, even if storing the checkpoint seems to fail: then no
+    # WAL frame is missing or duplicated.
     shipped = replace(shipped, journal=JournalPosition())
     try:
         packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
         log.put_checkpoint(name, shipped.number, packed)
-        # Keep fences: a host that lost the workspace long ago must find its next segment number taken.
+        # Don't delete fences: a host that lost the workspace must find its next segment number taken.
         numbers = set(range(shipped.checkpoint, shipped.number)) - shipped.fences
         log.delete_segments(name, sorted(numbers), shipped.checkpoint)
     except HandtoolsError as problem:
@@ -178,7 +181,7 @@ def store_checkpoint(
 
 
 def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
-    """All paths of a workspace that differ from its template."""
+    """The states of all paths of a workspace that differ from its template."""
     record = store.get(name)
     template = os.fspath(store.templates.get(record.template).tree)
     found = store.differences_from(name, template, ())
@@ -188,22 +191,22 @@ def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
 def store_fork_base(
     log: LogStore, store: WorkspaceStore, name: str, *, shipped: ShippedPosition, writer: str
 ) -> None:
-    """Store the initial state of forks made now, because the parent's log may be shortened later."""
+    """Store the initial state of forks that are made now, because the parent's log may be shortened later."""
     log.put_base(name, shipped.number, Segment(None, b"", tuple(tree_states(store, name)), writer).pack())
 
 
 def recover_workspace(
     store: WorkspaceStore, log: LogStore, name: str, head: LogHead, *, writer: str
 ) -> RecoveredWorkspace | None:
-    """Recover a workspace from its template and its log with the given head; None if it was removed.
+    """Take over a workspace and recover it from its template and its log; None if it was removed.
 
-    From then on, the previous host can't store anything in the log.
+    From then on, the previous host can't append to the log.
     """
     read = _take_over(log, name, writer)
     if read is None:
         return None
     for left in (name, name + BASE_SUFFIX):
-        # Left from before another host had the workspace, or from an interrupted recovery.
+        # Delete an outdated copy, from before another host had the workspace or from a failed recovery.
         store.remove(left)
     if not store.templates.has(head.template):
         log.fetch_template(head.template, store.templates)
@@ -222,17 +225,19 @@ def recover_workspace(
             hint="Free some space or check the disk, then try again.",
         ) from error
     except HandtoolsError:
-        store.remove(name)  # never leave a partly recovered workspace
+        store.remove(name)  # it is only partly recovered
         raise
-    # The next segment starts with a full journal copy, because this file's WAL has different salts.
+    # The position has no journal part, so that the next segment contains the full journal: the new file's
+    # WAL does not continue the stored one.
     return RecoveredWorkspace(record, replace(read.position, entry=entry, kept=kept))
 
 
 def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
-    """Apply the log to a workspace in its initial state."""
+    """Apply the log to a newly created workspace."""
     state, root = str(store.state(name)), str(store.root(name))
     if read.has_checkpoint and head.parent:
-        # A checkpoint lists differences from the template, so it omits paths that the fork reset to it.
+        # A checkpoint lists differences from the template. So it lacks paths that differ from it in the
+        # fork's initial state and were changed back later.
         said = {each.path for each in read.segments[0].paths}
         template = os.fspath(store.templates.get(head.template).tree)
         undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
@@ -255,12 +260,12 @@ def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") 
 
 @dataclass(frozen=True, slots=True)
 class _ReadLog:
-    """A log read to its end, which is the reader's fence."""
+    """A log that was read up to the fence that the reader appended."""
 
     packed: list[bytes]
     """The newest checkpoint, if any, and the segments after it."""
     segments: list[Segment]
-    """The same without their data, because only one is unpacked at a time."""
+    """The same segments, unpacked without their data; the data is unpacked one segment at a time."""
     has_checkpoint: bool
     position: ShippedPosition
 
@@ -268,9 +273,8 @@ class _ReadLog:
 def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
     """Read a log and append a fence; None if the workspace was removed.
 
-    The previous host may be storing a checkpoint and deleting segments concurrently. If a number was free
-    because its segment was deleted, a newer checkpoint was stored before the deletion, so the log is read
-    again.
+    The previous host may store a checkpoint and delete segments at the same time. So the fence may get the
+    number of a deleted segment. Then there is a newer checkpoint, and the log is read again.
     """
     for _ in range(_MAX_READ_ATTEMPTS):
         objects = log.objects(name)
@@ -304,7 +308,10 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
 
 
 def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] | None:
-    """Append a fence. Returns the segments from `number` on, including it; None if one was deleted."""
+    """Append a fence at `number` or at the first free number after it.
+
+    Returns the segments from `number` to the fence; None if one of them was deleted.
+    """
     fence, came = Segment.fence(writer).pack(), list[bytes]()
     while len(came) < MAX_LOG_SEGMENTS:
         try:
@@ -334,7 +341,10 @@ def _made_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -
 
 
 def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """The kept files with size and mtime. Growing files keep the known values until they double."""
+    """The files in `KEPT_FOLDERS` with size and mtime.
+
+    A large file keeps its `known` values until its size has doubled.
+    """
     found: dict[str, tuple[int, int]] = {}
     for folder in KEPT_FOLDERS:
         if not (state / folder).is_dir():
@@ -355,7 +365,7 @@ def _kept_states(state: Path, paths: Iterable[str]) -> list[PathState]:
 
 
 def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> list[PathState]:
-    """The kept files that fit into a checkpoint, newest first."""
+    """The states of the newest files of `kept` that fit into a checkpoint."""
     left, chosen = MAX_KEPT_BYTES, []
     for path, (size, _) in sorted(kept.items(), key=lambda each: -each[1][1]):
         if size <= left:
@@ -365,7 +375,7 @@ def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> lis
 
 
 def _backups(state: Path) -> list[str]:
-    """Everything in the vault, newest first."""
+    """The names in the vault, newest first."""
     backups = state / VAULT_FOLDER
     return (
         sorted(os.listdir(backups), key=lambda each: -(backups / each).lstat().st_mtime)
@@ -375,11 +385,11 @@ def _backups(state: Path) -> list[str]:
 
 
 def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
-    """The states of files moved aside for undo under these names, up to the size limit."""
+    """The states of the given files and folders in the vault, up to the size limit."""
     left, chosen = MAX_KEPT_BYTES, dict[str, bool]()
     for ref in refs:
         if not {"", ".", ".."}.isdisjoint(ref.split("/")):
-            continue  # the journal comes from the store, so a name may be forged to leave the vault
+            continue  # the journal may come from the store, and be forged to name paths outside the vault
         size = _size(state / VAULT_FOLDER / ref)
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True

@@ -1,4 +1,4 @@
-"""The slots of a host: which workspaces it has, which are in use, and which are closed as idle."""
+"""The slots of a host: which workspaces it has, which of them are in use, and when idle ones are closed."""
 
 import asyncio
 import logging
@@ -23,15 +23,15 @@ _IDLE_LOOK_SECONDS = 1.0
 
 
 class WorkspaceMoved(HostError):
-    """Another host of the fleet has the workspace now. Nothing was done here."""
+    """Error: another host of the fleet has the workspace now, so nothing was done here."""
 
     def __init__(self, message: str, host: str, incarnation: str) -> None:
         super().__init__(message)
         self.host = host
         self.incarnation = incarnation
-        """The incarnation of the host that raised this. All calls it ran are in the workspace's log."""
+        """The incarnation (run) of the host that raised this; all calls that it ran are in the log."""
         self.sent_to = ""
-        """An earlier incarnation that the same request was sent to, with unknown outcome."""
+        """An earlier incarnation that got the same request, with unknown outcome; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class HostLimits:
     slots: int = 2000
     """Maximum number of workspaces."""
     open: int = 128
-    """Maximum number of open workspaces. The least recently used ones are closed."""
+    """Maximum number of open workspaces; above it, the least recently used ones are closed."""
     idle_seconds: float = 60.0
     """Seconds that an unused workspace stays open."""
     tenant_slots: int | None = None
@@ -64,7 +64,7 @@ class WorkspaceSlot:
     lost: bool = False
     """Whether another host has taken over the workspace."""
     moved_to: str = ""
-    """The host that it was moved to."""
+    """The host that the workspace was moved to; empty if it was not."""
     unstored_since: float | None = None
     """Time of the first change that is not yet stored in its log."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -75,13 +75,13 @@ class WorkspaceSlot:
 
     @property
     def job_state(self) -> Literal["none", "ended", "running"]:
-        """Whether a job is running in it, or has ended since it was opened."""
+        """Whether a background job is running in the workspace, or has ended since it was opened."""
         commands = None if self.toolbox is None else self.toolbox.workspace.commands
         return commands.job_state if isinstance(commands, LocalCommands) else "none"
 
 
 class WorkspaceSlots:
-    """The workspaces of a host. Toolboxes are opened on use, and closed if idle or too many are open."""
+    """The workspaces of a host. Toolboxes are opened when used, and closed when idle or too many are open."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class WorkspaceSlots:
             raise Busy(f"This tenant can have at most {most} workspaces on this host.", hint="Remove one.")
 
     def moved(self, name: str, host: str) -> WorkspaceMoved:
-        """The error with the current host of a workspace."""
+        """The error that tells a client which host has the workspace now."""
         return WorkspaceMoved(
             f"Workspace {name} was moved. Send requests to host {host}.", host, self._incarnation
         )
@@ -154,7 +154,7 @@ class WorkspaceSlots:
 
     @asynccontextmanager
     async def alone(self, slot: WorkspaceSlot) -> AsyncIterator[None]:
-        """Get exclusive access to a workspace, with its toolbox closed."""
+        """Wait until a workspace is unused, and block others from using it; its toolbox is closed."""
         async with slot.lock:
             while slot.users:
                 await slot.free.wait()
@@ -227,7 +227,7 @@ class WorkspaceSlots:
         while True:
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self._limits.idle_seconds))
             for slot in self.opened():
-                # Closing a workspace discards the output of ended jobs, so leave time to fetch it.
+                # Closing a workspace discards the output of ended jobs, so leave more time to read it.
                 patience = ENDED_JOB_PATIENCE if slot.job_state == "ended" else 1
                 unused = time.monotonic() - slot.used
                 if unused > self._limits.idle_seconds * patience:

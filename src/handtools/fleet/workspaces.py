@@ -1,8 +1,8 @@
 """Workspaces made of overlay layers: a template, frozen layers on top of it, and a writable upper layer.
 
-Creating one takes a mount and a few folders, whatever the template's size. It uses disk space only for
-changes. `fork` freezes the upper layer, and parent and forks share it from then on. If overlays can't be
-mounted, a workspace is a copy with the same methods.
+Creating a workspace takes a mount and a few folders, whatever the template's size, and disk space is used
+only for changes. `fork` freezes the upper layer; parent and forks share it from then on. If overlays can't
+be mounted, a workspace is a copy of the template with the same methods.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ from handtools.host.sandbox.overlay.overlay_mount import (
 )
 
 MAX_LAYERS = 16
-"""Maximum number of frozen layers before they are flattened: mount options are limited to one page."""
+"""With this many frozen layers, they are merged into one: mount options must fit into a memory page."""
 _STORE_LOCK_SECONDS = 60.0
 WORKSPACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 BASE_SUFFIX = ".base"
@@ -48,7 +48,7 @@ BASE_SUFFIX = ".base"
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceQuota:
-    """The limits for what a workspace can add to its template."""
+    """Limits on how much a workspace can store on top of its template."""
 
     bytes: int = 2 << 30
     files: int = 200_000
@@ -64,7 +64,7 @@ class WorkspaceRecord:
     layers: tuple[str, ...] = ()
     """The frozen layers on top of the template, lowest first."""
     base: tuple[str, ...] = ()
-    """The initial layers. A copy has at most one, which is complete."""
+    """The layers that the workspace started with. In a copy, at most one layer, which contains all files."""
     parent: str = ""
     tenant: str = ""
     made: float = 0.0
@@ -72,7 +72,7 @@ class WorkspaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceDiskUsage:
-    """The disk space and files that a workspace adds to its shared layers."""
+    """The disk space and number of files that a workspace uses on top of its shared layers."""
 
     bytes: int
     files: int
@@ -80,7 +80,7 @@ class WorkspaceDiskUsage:
 
 @dataclass(frozen=True, slots=True)
 class CollectedGarbage:
-    """The numbers of objects that a clean-up removed."""
+    """How many workspaces, layers and templates a garbage collection deleted."""
 
     workspaces: int
     layers: int
@@ -99,11 +99,11 @@ class WorkspaceStore:
         templates: str | Path | None = None,
         mount_point: str | Path | None = None,
     ) -> None:
-        """`mount_point` is a common parent folder of several stores, in which all mounts are workspaces."""
+        """`mount_point` is a common parent folder of several stores, in which only workspaces are mounted."""
         self.folder = Path(os.path.abspath(folder))
         self._mount_point = Path(os.path.realpath(mount_point or self.folder))
         self.mounts_left = ""
-        """The common mount point of all workspaces, for commands to unmount; empty if there is none."""
+        """The mount point above all workspaces, which commands unmount in their namespace; or empty."""
         self._kind: Literal["overlay", "copy"] | None = kind
         self.templates = TemplateStore(templates or self.folder / "templates")
         self._shares_templates = templates is not None
@@ -113,7 +113,7 @@ class WorkspaceStore:
             each.mkdir(0o700, parents=True, exist_ok=True)
         self._lock = threading.RLock()
         self._owned: dict[str, int] = {}
-        """Locks of the workspaces open in this process."""
+        """The locks of the workspaces that are open in this process, by name."""
 
     @cached_property
     def kind(self) -> Literal["overlay", "copy"]:
@@ -144,7 +144,7 @@ class WorkspaceStore:
                 self._is_frozen(record) and is_mounted(self.root(name))
             ):
                 with self._mounting():
-                    self._mount(record)  # a disk error during a fork left it unmounted
+                    self._mount(record)  # a disk error during a fork may have left it unmounted
             return self.root(name)
 
     def _open(self, record: WorkspaceRecord) -> None:
@@ -219,9 +219,9 @@ class WorkspaceStore:
     def fork(self, name: str, count: int = 1, *, names: Sequence[str] = ()) -> list[WorkspaceRecord]:
         """Fork a workspace in its current state. Parent and forks are independent from then on.
 
-        Close its toolbox first: nothing may write to it during the call, and open file descriptors would
-        still refer to the frozen layer. Forks have new journals. Raises `StorageFault` if not all forks can
-        be created; then none are.
+        Close its toolbox first: nothing may write to the workspace during the call, and open file
+        descriptors would still refer to the frozen layer. Forks have new, empty journals. Creates all forks
+        or none; raises `StorageFault` if that fails.
         """
         records: list[WorkspaceRecord] = []
         try:
@@ -248,7 +248,7 @@ class WorkspaceStore:
             return self.differences_from(name, base, self.get(name).base)
 
     def differences_from(self, name: str, base: str, shared: tuple[str, ...]) -> list[TreeDifference]:
-        """The differences between a workspace and `base`, a view of its template and layers `shared`."""
+        """The differences between a workspace and `base`, a view of only its template and layers `shared`."""
         root, record = os.fspath(self.open(name)), self.get(name)
         if record.kind == "copy" or record.layers[: len(shared)] != shared:
             return tree_differences(base, root)
@@ -299,7 +299,7 @@ class WorkspaceStore:
             )
 
     def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
-        """Record which workspace a workspace was forked from."""
+        """Record that a workspace was forked from `parent`."""
         record = replace(self.get(name), parent=parent)
         self._write(record)
         return record
@@ -348,7 +348,7 @@ class WorkspaceStore:
         except BaseException:
             with contextlib.suppress(
                 OSError
-            ):  # the next workspace with that name, or garbage collection, removes it
+            ):  # if it fails, the next workspace with that name or garbage collection removes the rest
                 self._remove_unfinished(record.id)
             raise
 
@@ -378,7 +378,7 @@ class WorkspaceStore:
         place = self._place(record.id)
         if (place / "work").exists():
             _remove(place / "work")
-        # Rename it last: if `upper` exists, its work folder, owner and mode are complete too.
+        # Create it under another name: when `upper` exists, its work folder, owner and mode are ready too.
         unnamed = place / "upper.new"
         for folder in (place / "work", unnamed):
             folder.mkdir(0o700, exist_ok=True)
@@ -391,7 +391,7 @@ class WorkspaceStore:
         os.rename(unnamed, place / "upper")
 
     def _is_frozen(self, record: WorkspaceRecord) -> bool:
-        """Whether all layers in a workspace's metadata exist. The last is recorded before it is created."""
+        """Whether a workspace's last layer exists; it is recorded in the metadata before it is created."""
         return not record.layers or os.path.exists(self._layer(record.layers[-1]))
 
     def _mount(self, record: WorkspaceRecord) -> None:
@@ -411,13 +411,13 @@ class WorkspaceStore:
             raise HostError(f"Can't mount workspace {record.id}: {error}.") from error
 
     def _frozen(self, record: WorkspaceRecord) -> WorkspaceRecord:
-        """Freeze the upper layer of a workspace and add a new one. Returns the new metadata."""
+        """Freeze the upper layer of a workspace and add a new, empty one. Returns the new metadata."""
         layer = secrets.token_hex(8)
         place = self._place(record.id)
         if record.kind == "copy":
             (self._layers / layer).mkdir(0o700)
             _copy(place / "root", self._layers / layer / "tree")
-            # A copy has complete files already: only the forks need the layer.
+            # A copy has all files itself, so only the forks use the layer.
             return replace(record, layers=(layer,))
         if not os.listdir(place / "upper"):
             return record
@@ -425,11 +425,11 @@ class WorkspaceStore:
             return self._flattened(record)
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)
-        self._write(frozen)  # from here on `_mount` completes it, even after a crash
+        self._write(frozen)  # from here on, even after a crash, `_mount` does the rest
         try:
             self._mount(frozen)
         except (OSError, HostError):
-            self._mount(frozen)  # retry after a transient error; a permanent one is raised
+            self._mount(frozen)  # try again: the error may be transient
         return frozen
 
     def _flattened(self, record: WorkspaceRecord) -> WorkspaceRecord:
@@ -455,7 +455,7 @@ class WorkspaceStore:
             unmount(folder / "view")
         unmount(place / "root")
         flat = replace(record, layers=(layer,))
-        # The new layer is complete, so an upper layer left by a crash would only repeat its contents.
+        # If we crash before `upper` is deleted, it does no harm: the new layer has the same contents.
         self._write(flat)
         _remove(place / "upper")
         self._mount(flat)
@@ -488,7 +488,7 @@ class WorkspaceStore:
             yield
 
     def _mounting(self) -> AbstractContextManager[None]:
-        """Lock the mount point across stores: creating it would hide existing mounts below it."""
+        """Lock the mount point for all stores: creating it again would hide the mounts below it."""
         return _locked(self._mount_point / "mounts-lock")
 
 

@@ -1,4 +1,4 @@
-"""Contract tests for any tool: subclass `ToolContract` in a test module; set the tool and its arguments."""
+"""Contract tests for any tool: subclass `ToolContract` in a test module, and set `tool` and `args`."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class ToolContract:
 
     tool: ClassVar[AnyTool]
     args: ClassVar[Mapping[str, Any]]
-    """Arguments of a tool call that must succeed."""
+    """Arguments with which a call of the tool must succeed."""
     files: ClassVar[Mapping[str, bytes]] = {}
     """Workspace files that the call needs."""
 
@@ -51,7 +51,7 @@ class ToolContract:
         return NoCommands()
 
     def language(self) -> HostLanguage:
-        """Return the language port for the contract's calls; override for a tool that uses servers."""
+        """Return the language port for the contract's calls; override if the tool uses language servers."""
         return NoLanguage()
 
     def web(self) -> HostWeb:

@@ -74,7 +74,10 @@ class MemoryBackups:
 
 
 class MemoryFiles:
-    """In-memory files port, from bytes or nodes (for symlinks, folders, modes) by path; creates parents."""
+    """In-memory files port, filled with bytes by path, or with nodes for symlinks, folders and modes.
+
+    Missing parent folders are created.
+    """
 
     def __init__(self, nodes: Mapping[str, bytes | Node] | None = None) -> None:
         self._lock = threading.RLock()
@@ -90,7 +93,7 @@ class MemoryFiles:
 
     @property
     def is_fast_to_read(self) -> bool:
-        """Always true: memory needs no worker thread."""
+        """Always true: reading from memory needs no worker thread."""
         return True
 
     @property
@@ -174,7 +177,7 @@ class MemoryFiles:
         return [PlannedWrite(change, temporary_name()) for change in changes]
 
     def perform(self, writes: Sequence[PlannedWrite]) -> None:
-        """Perform all steps or none; raises `Stale` if a path does not match `before`."""
+        """Perform all writes or none; raises `Stale` if a path's content is not the change's `before`."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
             kept = dict(self.backups.things)
@@ -220,7 +223,7 @@ class MemoryFiles:
             self._put(real, change.after)
 
     def _held(self, real: str, node: Node, backup: BackupRef) -> Node:
-        """Describe the node at a path as a backup with the given reference."""
+        """Describe the node at a path as it would be after moving it into the backup `backup`."""
         if node.kind != "folder":
             backup_ref = BackupRef(backup.ref, node.digest, len(node.data) if node.kind == "file" else 0)
             return Node(node.kind, node.data, node.mode if node.kind == "file" else None, backup_ref)
@@ -263,7 +266,7 @@ class MemoryFiles:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
     def _straight(self, path: str, *, end: bool = True) -> str:
-        """Check that a located path has no symlink in it; raises `SymlinkInPath`."""
+        """Return a path unchanged; raises `SymlinkInPath` if a part of it is a symlink."""
         parts = path.split("/")
         for depth in range(1, len(parts) + end):
             node = self._nodes.get("/".join(parts[:depth]))
@@ -272,7 +275,7 @@ class MemoryFiles:
         return path
 
     def _resolve(self, path: str) -> str:
-        """Resolve all symlinks of a path, which need not exist."""
+        """Resolve all symlinks in a path; the path need not exist."""
         names: list[str] = []
         todo = deque(_parts(path))
         links = 0
@@ -492,7 +495,7 @@ def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPattern
 
 
 def _blocks(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
-    """Yield multi-line hits as full lines; matches that share a line are joined."""
+    """Yield the matches of a multi-line pattern as full lines; matches that share a line become one hit."""
     spans: list[tuple[int, int]] = []
     end, start = -1, 0
     for match in wanted.finditer(text):

@@ -1,4 +1,4 @@
-"""An in-memory workspace and toolbox, with in-memory store and locks, to test tools without a disk."""
+"""An in-memory workspace and toolbox, with in-memory store and locks, to test tools without files on disk."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -107,7 +107,7 @@ def memory_toolbox(
     web: HostWeb | None = None,
     **options: Any,
 ) -> Toolbox:
-    """Make a toolbox over in-memory files; options as for `Toolbox`."""
+    """Make a toolbox over in-memory files; `options` are other keyword arguments of `Toolbox`."""
     workspace = memory_workspace(
         files, commands=commands, language=language, formatters=formatters, web=web
     )

@@ -55,12 +55,12 @@ from handtools.text.web.url import parse_url
 STUB_OUTPUT_HEAD_BYTES = 32 << 10
 
 JobInputResponder = Callable[[bytes], bytes]
-"""Function from the input sent to a stub job to the output it then prints."""
+"""Function that gets the input sent to a stub job and returns the output that the job then prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class CannedOutput:
-    """Canned output, exit code or signal, final folder and response to input of a script, for the stub."""
+    """How a script behaves in the stub: output, exit code or signal, final folder and response to input."""
 
     output: bytes = b""
     code: int | None = 0
@@ -91,20 +91,20 @@ class _StartedJob:
 
 @dataclass(slots=True)
 class MemoryCommands:
-    """Stub of the commands port with canned output by script; jobs run until killed."""
+    """Stub of the commands port with canned output for each script; jobs run until killed."""
 
     outputs: Mapping[str, CannedOutput] = field(default_factory=dict)
     confined: bool = True
     boundary: str = "No command is really run."
     missing: str = ""
     taken: frozenset[int] = frozenset()
-    """Host ports that are in use, so that others are published instead."""
+    """Host ports that count as in use, so that other ports are published instead."""
     commands: list[Command] = field(default_factory=list)
     """All commands that were started, in order."""
     shell_states: dict[str, InheritedShellState] = field(default_factory=dict)
-    """Shell state with which a session's commands start, by session."""
+    """By session, the shell state that its commands start with."""
     home_files: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Settings in the home folder of a session's commands, by session."""
+    """By session, the paths of settings in its commands' home folder."""
     _jobs: dict[str, _StartedJob] = field(default_factory=dict)
 
     async def run(
@@ -255,7 +255,7 @@ def _output(data: bytes, name: str) -> CommandOutput:
 
 
 StubErrorFinder = Callable[[str, str], Sequence[tuple[int, str]]]
-"""Function from path and text to errors as (line, message)."""
+"""Function that gets a path and its text, and returns errors as (line, message)."""
 STUB_INSTALL_COMMAND = "pip install example-server"
 
 
@@ -267,12 +267,12 @@ def find_errors_in_marked_lines(path: str, body: str) -> list[tuple[int, str]]:
 
 @dataclass(slots=True)
 class MemoryLanguage:
-    """Stub of the language port; a function finds the errors in a text."""
+    """Stub of the language port, which finds errors with the function `check`."""
 
     check: StubErrorFinder = find_errors_in_marked_lines
     suffix: str = ".py"
     unknown: str = ""
-    """Why all reports are unknown; empty if they are known."""
+    """If not empty, all reports have the status `unknown`, and this is the reason."""
     answers: dict[LanguageOperation, LanguageAnswer] = field(default_factory=dict)
     warmed: list[str] = field(default_factory=list)
     private_globs: list[tuple[PathGlobs, ...]] = field(default_factory=list)
@@ -283,7 +283,7 @@ class MemoryLanguage:
         return path.endswith(self.suffix)
 
     def missing_server_sentence(self, path: str) -> str:
-        """Return a sentence with the install command if the file has another suffix, otherwise empty."""
+        """Return a sentence with the install command; empty if the file has the stub's suffix."""
         return (
             "" if self.speaks(path) else f"No server for `{path}`; install one: `{STUB_INSTALL_COMMAND}`."
         )
@@ -300,7 +300,7 @@ class MemoryLanguage:
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Return the error deltas of the changed files."""
+        """Return the errors in the changed files, compared with those before the change."""
         self.private_globs.append(tuple(private_globs))
         spoken = [change for change in changes if self.speaks(change.path) and change.after is not None]
         if self.unknown:
