@@ -437,7 +437,7 @@ def local_workspace(
         journal=record.journal,
         output_store=outputs,
         host_search=RipgrepSearch(folder / "outputs", workspace=root),
-        search=_search(held, root),
+        search=_host_search(held, root),
         syntax=syntax,
         media=LocalMedia(root),
         skills=skills
@@ -470,7 +470,7 @@ def local_workspace(
     )
 
 
-def _search(files: HostFiles, root: str | Path) -> HostSearch:
+def _host_search(files: HostFiles, root: str | Path) -> HostSearch:
     if isinstance(files, EditorFiles):
         return EditorFilesSearch(files, root)
     return local_search(root) if isinstance(files, LocalFiles) else CopiedFilesSearch(files, root)
@@ -619,7 +619,7 @@ def run_async_from_sync(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
             raise
 
 
-def _blocking(
+def _blocking_method(
     method: Callable[Concatenate[Toolbox, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingToolbox", P], R]:
     @wraps(method)
@@ -641,9 +641,9 @@ class BlockingToolbox:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    call = _blocking(Toolbox.call)
-    resume = _blocking(Toolbox.resume)
-    withdraw = _blocking(Toolbox.withdraw)
-    waiting = _blocking(Toolbox.waiting)
-    why = _blocking(Toolbox.why)
-    close = _blocking(Toolbox.aclose)
+    call = _blocking_method(Toolbox.call)
+    resume = _blocking_method(Toolbox.resume)
+    withdraw = _blocking_method(Toolbox.withdraw)
+    waiting = _blocking_method(Toolbox.waiting)
+    why = _blocking_method(Toolbox.why)
+    close = _blocking_method(Toolbox.aclose)

@@ -125,12 +125,12 @@ def _person_sources(root: str | Path, policy: str | Path | None) -> Iterator[Con
 
     if own is not None:
         replaced = () if named_policy is None else POLICY_KEYS
-        yield _source(own, keys=ConfigFile.model_fields, without=replaced)
+        yield _read_source(own, keys=ConfigFile.model_fields, without=replaced)
     if named_policy is not None:
-        yield _source(named_policy, keys=POLICY_KEYS)
+        yield _read_source(named_policy, keys=POLICY_KEYS)
 
 
-def _source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> ConfigSource:
+def _read_source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()) -> ConfigSource:
     from handtools.configuration.schema import parse_config_file
 
     text = read_config_file(file)
@@ -218,8 +218,8 @@ def tightened_configuration(
     tightened = tightened_policy(configuration.policy, policy_of(values), rules, said=said, folder=folder)
     settings = configuration.settings
     limits = _tightened_limits(settings.limits, _limits_of(values.limits), ignored)
-    formatters = _fewer(settings.formatters, values.formatters, "formatters", ignored)
-    servers = _fewer(settings.servers, values.servers, "servers", ignored)
+    formatters = _names_in_both(settings.formatters, values.formatters, "formatters", ignored)
+    servers = _names_in_both(settings.servers, values.servers, "servers", ignored)
     source = ConfigSource(
         file=file,
         text=text,
@@ -238,7 +238,7 @@ def tightened_configuration(
     )
 
 
-def _fewer(
+def _names_in_both(
     names: tuple[str, ...] | None, project: list[str] | None, key: str, ignored: dict[str, str]
 ) -> tuple[str, ...] | None:
     """The names in both lists. If there is only one list, its names; None if there is neither.

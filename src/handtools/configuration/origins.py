@@ -72,7 +72,7 @@ def settings_in_force(configuration: Configuration) -> list[SettingInForce]:
         heard = [
             source
             for source in configuration.sources
-            if _sets(source, path) and key.name not in source.ignored
+            if _has_setting(source, path) and key.name not in source.ignored
         ]
         if key.name not in LISTED_KEYS:
             heard = heard[-1:]
@@ -89,7 +89,7 @@ def settings_in_force(configuration: Configuration) -> list[SettingInForce]:
     return rows
 
 
-def _sets(source: ConfigSource, path: tuple[str, ...]) -> bool:
+def _has_setting(source: ConfigSource, path: tuple[str, ...]) -> bool:
     first, *rest = path
     if first not in source.keys:
         return False
@@ -111,7 +111,7 @@ def _value(configuration: Configuration, name: str) -> Any:
             amount = getattr(settings.limits, COMMAND_LIMIT_KEYS[rest])
             return None if amount in {None, inf} else amount
         case "notify":
-            return _plain(getattr(settings.notify, rest))
+            return _tuple_as_list(getattr(settings.notify, rest))
         case "defaults":
             return policy.defaults.get(rest)  # type: ignore[call-overload]
         case "rule":
@@ -119,10 +119,10 @@ def _value(configuration: Configuration, name: str) -> Any:
         case "proxy":
             return settings.proxy.rpartition("@")[2]
         case _:
-            return _plain(
+            return _tuple_as_list(
                 getattr(settings, first, None) if hasattr(settings, first) else getattr(policy, first)
             )
 
 
-def _plain(value: Any) -> Any:
+def _tuple_as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value

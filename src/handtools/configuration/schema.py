@@ -49,7 +49,7 @@ class KeyFacts(NamedTuple):
     """Whether the key is part of the policy, so that an explicit policy file overrides it."""
 
 
-def _size(value: int | str) -> int:
+def _parse_size(value: int | str) -> int:
     if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
         # A number with hundreds of digits becomes infinity, for which `int` would raise.
         value = int(min(float(match[1]) * _UNITS[(match[2] or "").upper()], 2.0 * _MAX_AMOUNT))
@@ -58,7 +58,7 @@ def _size(value: int | str) -> int:
     return value
 
 
-def _amount(value: int) -> int:
+def _valid_amount(value: int) -> int:
     if not 0 < value <= _MAX_AMOUNT:
         raise ValueError("must be an integer above 0")
     return value
@@ -85,13 +85,13 @@ def _readable_path(word: str) -> str:
     return path
 
 
-def _variable(name: str) -> str:
+def _valid_variable_name(name: str) -> str:
     if not _VARIABLE_NAME.fullmatch(name):
         raise ValueError(f"has `{name}`, which is not a valid variable name")
     return name
 
 
-def _host(word: str) -> str:
+def _valid_host(word: str) -> str:
     try:
         parse_host_list((word,))
     except BadHostEntry as problem:
@@ -99,7 +99,7 @@ def _host(word: str) -> str:
     return word
 
 
-def _glob(word: str) -> str:
+def _valid_glob(word: str) -> str:
     try:
         PathGlobs((word,)).check()
     except BadGlob as problem:
@@ -107,7 +107,7 @@ def _glob(word: str) -> str:
     return word
 
 
-def _port(value: int | str) -> str:
+def _valid_port_range(value: int | str) -> str:
     try:
         parse_port_ranges((str(value),))
     except BadPort as problem:
@@ -115,7 +115,7 @@ def _port(value: int | str) -> str:
     return str(value)
 
 
-def _proxy(value: str) -> str:
+def _valid_proxy_url(value: str) -> str:
     if value and not _PROXY.fullmatch(value):
         raise ValueError("must have the form `http://HOST:PORT` or `http://USER:PASSWORD@HOST:PORT`")
     return value
@@ -133,10 +133,10 @@ def _one_of(names: Sequence[str]) -> AfterValidator:
 FORMATTER_NAMES = tuple(formatter.name for formatter in FORMATTERS)
 SERVER_NAMES = tuple(server.name for server in LANGUAGE_SERVERS)
 
-Amount = Annotated[int, AfterValidator(_amount)]
-Size = Annotated[int | str, AfterValidator(_size)]
+Amount = Annotated[int, AfterValidator(_valid_amount)]
+Size = Annotated[int | str, AfterValidator(_parse_size)]
 ReadablePath = Annotated[str, AfterValidator(_readable_path)]
-Hosts = list[Annotated[str, AfterValidator(_host)]]
+Hosts = list[Annotated[str, AfterValidator(_valid_host)]]
 
 
 class ConfigTable(BaseModel):
@@ -310,7 +310,7 @@ class ConfigFile(ConfigTable):
         KeyFacts("Folders to put before `PATH` in commands; commands may read them.", "none"),
     ] = Field(default_factory=list)
     environment: Annotated[
-        list[Annotated[str, AfterValidator(_variable)]],
+        list[Annotated[str, AfterValidator(_valid_variable_name)]],
         KeyFacts(
             "Additional environment variables to pass to commands; a command can print their values.",
             "none",
@@ -325,7 +325,7 @@ class ConfigFile(ConfigTable):
         ),
     ] = Field(default_factory=list)
     ports: Annotated[
-        list[Annotated[int | str, AfterValidator(_port)]],
+        list[Annotated[int | str, AfterValidator(_valid_port_range)]],
         KeyFacts(
             'Ports of background jobs that are published without approval: `3000`, `"8000-8999"`.',
             "none",
@@ -334,7 +334,7 @@ class ConfigFile(ConfigTable):
     ] = Field(default_factory=list)
     proxy: Annotated[
         str,
-        AfterValidator(_proxy),
+        AfterValidator(_valid_proxy_url),
         KeyFacts(
             "HTTP proxy for web tools and commands: `http://HOST:PORT`, or with `USER:PASSWORD@`.",
             "none",
@@ -383,7 +383,7 @@ class ConfigFile(ConfigTable):
         KeyFacts("Names of tools that are never offered.", "none", "can add to it", part_of_policy=True),
     ] = Field(default_factory=list)
     excluded: Annotated[
-        list[Annotated[str, AfterValidator(_glob)]],
+        list[Annotated[str, AfterValidator(_valid_glob)]],
         KeyFacts(
             "Globs of paths to hide from all tools, in addition to the private ones.",
             "none",
@@ -508,21 +508,24 @@ def parse_config_file(
     for name in table:
         written = written.get(name, {}) if isinstance(written, dict) else {}
     if not isinstance(written, dict):
-        raise BadConfigFile([_located(text, where, table, (), f"{'.'.join(table)} must be a table.")])
+        raise BadConfigFile(
+            [_problem_at_key(text, where, table, (), f"{'.'.join(table)} must be a table.")]
+        )
     if misplaced := sorted(written.keys() & ConfigFile.model_fields.keys() - set(keys)):
         told = f"`{misplaced[0]}` is not allowed in this file. Allowed: {', '.join(sorted(keys))}."
-        raise BadConfigFile([_located(text, where, table, (misplaced[0],), told)])
+        raise BadConfigFile([_problem_at_key(text, where, table, (misplaced[0],), told)])
     read = {key: value for key, value in written.items() if key not in unread}
     try:
         return ConfigFile.model_validate(read), frozenset(written)
     except ValidationError as invalid:
         problems = [
-            _located(text, where, table, each["loc"], _told(each, keys)) for each in invalid.errors()
+            _problem_at_key(text, where, table, each["loc"], _error_message(each, keys))
+            for each in invalid.errors()
         ]
         raise BadConfigFile(list(dict.fromkeys(problems))) from invalid
 
 
-def _located(text: str, where: str, table: Sequence[str], loc: KeyPath, told: str) -> ConfigProblem:
+def _problem_at_key(text: str, where: str, table: Sequence[str], loc: KeyPath, told: str) -> ConfigProblem:
     lines = toml_key_lines(text)
     path: KeyPath = (*table, *loc)
     while path and path not in lines:
@@ -530,7 +533,7 @@ def _located(text: str, where: str, table: Sequence[str], loc: KeyPath, told: st
     return ConfigProblem(where, lines.get(path, 0), told)
 
 
-def _told(error: ErrorDetails, known: Collection[str]) -> str:
+def _error_message(error: ErrorDetails, known: Collection[str]) -> str:
     """Turn a pydantic error into a message for the user."""
     loc = [part for part in error["loc"] if isinstance(part, str) and not part.startswith("function-")]
     table = NESTED_TABLES.get(loc[0]) if loc else None

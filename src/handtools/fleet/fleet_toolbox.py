@@ -24,19 +24,19 @@ class FleetToolbox(RemoteToolbox):
         self.client = client
         self.workspace_name = workspace
 
-    def _unopened(self) -> Self:
+    def _unopened_copy(self) -> Self:
         return type(self)(self.client, self.workspace_name)
 
     async def call_in_order(self, calls: Sequence[Call]) -> list[Result[Any]]:
         """Run calls one after another in one request. A failed call does not stop those after it."""
         asked = [call_to_json(replace(call, tool=self._own_name(call.tool))) for call in calls]
-        answer = await self._ask("batch", {"calls": asked, **self._narrowing})
+        answer = await self._send_request("batch", {"calls": asked, **self._narrowing})
         return [result_from_json(each) for each in answer["results"]]
 
     async def aclose(self) -> None:
         """Do nothing: the connection belongs to the client and may be shared."""
 
-    async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _send_request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return await self.client.ask(method, {**params, "workspace": self.workspace_name})
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:

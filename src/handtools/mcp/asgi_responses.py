@@ -106,11 +106,11 @@ class McpHttpResponse:
 
     async def tell(self, message: bytes) -> None:
         """Send a JSON-RPC message, such as a progress notification, as an event before the result."""
-        await self._say(_event_bytes(message))
+        await self._send_event(_event_bytes(message))
 
     async def ping(self) -> None:
         """Send an empty event that keeps the connection open."""
-        await self._say(PING_EVENT)
+        await self._send_event(PING_EVENT)
 
     async def end(self, message: bytes, status: int = 200) -> None:
         """Send the result and end the response. `status` is ignored once an event stream has started."""
@@ -130,7 +130,7 @@ class McpHttpResponse:
         """End the event stream without a result."""
         await send_body_chunk(self._send, b"", more=False)
 
-    async def _say(self, event: bytes) -> None:
+    async def _send_event(self, event: bytes) -> None:
         await self.open()
         await send_body_chunk(self._send, event, more=True)
 

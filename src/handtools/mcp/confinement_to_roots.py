@@ -50,7 +50,7 @@ class ClientRootsEnforcer:
             told = (params.input_responses or {}).get(ROOTS_KEY)
             if told is None:
                 return ROOTS_REQUEST
-            self._learn([str(root.uri) for root in getattr(told, "roots", ())])
+            self._apply_roots([str(root.uri) for root in getattr(told, "roots", ())])
             params = params.model_copy(update={"request_state": None, "input_responses": None})
         elif not self._asked:
             await self._ask(ctx)
@@ -66,9 +66,9 @@ class ClientRootsEnforcer:
             capabilities = ctx.session.client_capabilities
             able = getattr(capabilities, "roots", None) is not None and ctx.session.can_send_request
             if not self._asked:
-                self._learn(await _list_roots(ctx) if able else [])
+                self._apply_roots(await _list_roots(ctx) if able else [])
 
-    def _learn(self, uris: list[str]) -> None:
+    def _apply_roots(self, uris: list[str]) -> None:
         self._connection_tools.narrow(self._wide, self._rules(uris))
         self._asked = True
 
@@ -111,7 +111,10 @@ def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
             f"The client restricts access to {told}.",
             paths=(f"/{_escaped(above)}/**" if above else "**",),
             # Except the workspace root itself: searches start there, and skip paths that are denied.
-            but=(*(() if above else ("/[.]",)), *(glob for path in sorted(inner) for glob in _whole(path))),
+            but=(
+                *(() if above else ("/[.]",)),
+                *(glob for path in sorted(inner) for glob in _folder_globs(path)),
+            ),
         )
         for above, inner in closed.items()
     ]
@@ -121,7 +124,7 @@ def _is_below_any(path: str, folders: Collection[str]) -> bool:
     return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
 
 
-def _whole(path: str) -> tuple[str, str]:
+def _folder_globs(path: str) -> tuple[str, str]:
     """Globs for a folder and everything in it."""
     return f"/{_escaped(path)}", f"/{_escaped(path)}/**"
 

@@ -97,7 +97,7 @@ class HandshakeResponder:
             }:
                 self.heard.append(line)
                 self.silent.add(name)
-                self._say(name, _initialize_result(version) | self._offer())
+                self._send_result(name, _initialize_result(version) | self._capabilities_and_instructions())
                 return True
             case {"method": "notifications/initialized"} if self.silent:
                 self.heard.append(line)
@@ -111,12 +111,12 @@ class HandshakeResponder:
             case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (
                 _is_current_meta(meta)
             ):
-                self._say(
+                self._send_result(
                     name,
                     _with_server_info(
                         {
                             **_complete_marks(),
-                            **self._offer(),
+                            **self._capabilities_and_instructions(),
                             "supportedVersions": [CURRENT_PROTOCOL_VERSION],
                         }
                     ),
@@ -125,21 +125,21 @@ class HandshakeResponder:
             case {"method": "tools/list", "id": str() | int() as name, "params": {"_meta": meta}} if (
                 _is_current_meta(meta)
             ):
-                self._say(name, _with_server_info(self.listed()))
+                self._send_result(name, _with_server_info(self.listed()))
                 return False
             case {"method": "tools/list", "id": str() | int() as name} if self.silent:
-                self._say(name, {"tools": self.listed()["tools"]})
+                self._send_result(name, {"tools": self.listed()["tools"]})
                 return False
         self.heard.append(line)
         return False
 
-    def _offer(self) -> Json:
+    def _capabilities_and_instructions(self) -> Json:
         return {
             "capabilities": {part: {} for part in self.capabilities},
             "instructions": SERVER_INSTRUCTIONS,
         }
 
-    def _say(self, name: str | int, result: Json) -> None:
+    def _send_result(self, name: str | int, result: Json) -> None:
         self.say(json.dumps({"jsonrpc": "2.0", "id": name, "result": result}).encode() + b"\n")
 
 

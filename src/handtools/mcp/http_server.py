@@ -303,7 +303,7 @@ class McpHttpApp:
         servers: dict[str, AsgiApp] = {}
         async with AsyncExitStack() as stack:
             for grant in self.grants.all:
-                servers[grant.name] = await self._server(grant, stack)
+                servers[grant.name] = await self._open_grant_app(grant, stack)
             yield AccessControl(
                 grants=self.grants,
                 servers=servers,
@@ -314,7 +314,7 @@ class McpHttpApp:
                 total_seconds=self.http_config.total_seconds,
             )
 
-    async def _server(self, grant: TokenGrant, stack: AsyncExitStack) -> AsgiApp:
+    async def _open_grant_app(self, grant: TokenGrant, stack: AsyncExitStack) -> AsgiApp:
         connection_tools = ConnectionTools(
             self.toolboxes.get(grant.name) or _grant_toolbox(grant),
             agent=grant.name,

@@ -66,7 +66,7 @@ def intersect_policies(policy: Policy, other_policy: Policy, tools: Iterable[Any
     defaults = {
         kind: verdict
         for kind in get_args(EffectKind)
-        if (verdict := _stricter(policy.default_verdict(kind), other_policy.default_verdict(kind)))
+        if (verdict := _stricter_verdict(policy.default_verdict(kind), other_policy.default_verdict(kind)))
         in {policy.defaults.get(kind), other_policy.defaults.get(kind)}
     }
     return replace(
@@ -77,11 +77,11 @@ def intersect_policies(policy: Policy, other_policy: Policy, tools: Iterable[Any
         excluded=(*policy.excluded, *other_policy.excluded),
         hosts=tuple(host for host in policy.hosts if host in other_policy.hosts),
         ports=tuple(port for port in policy.ports if port in other_policy.ports),
-        unattended=_stricter(policy.unattended, other_policy.unattended),
+        unattended=_stricter_verdict(policy.unattended, other_policy.unattended),
     )
 
 
-def _stricter(one: Verdict, other: Verdict) -> Verdict:
+def _stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
     return max(one, other, key=VERDICT_STRENGTH.__getitem__)
 
 
@@ -305,9 +305,9 @@ class RemoteToolbox:
             self._announcer.listen_to_call(call.id, listener),
             self._cancels.registered(call.id, cancel) as token,
         ):
-            return await self._made(call, reply, token)
+            return await self._run_and_announce(call, reply, token)
 
-    async def _made(self, call: Call, reply: Reply | None, token: CancelToken) -> Result[Any]:
+    async def _run_and_announce(self, call: Call, reply: Reply | None, token: CancelToken) -> Result[Any]:
         self._announcer.announce(Started(call))
         result = result_from_json((await self._run(call, token))["result"])
         if reply is not None and (asked := result.request) is not None:
@@ -331,11 +331,11 @@ class RemoteToolbox:
             "fingerprint": reply.fingerprint,
             **self._narrowing,
         }
-        return result_from_json((await self._ask("resume", {"id": call_id, **said}))["result"])
+        return result_from_json((await self._send_request("resume", {"id": call_id, **said}))["result"])
 
     async def withdraw(self, call_id: str, reason: str = "") -> bool:
         """Withdraw the approval request of a pending call; False if none is waiting."""
-        answer = await self._ask("withdraw", {"id": call_id, "message": reason})
+        answer = await self._send_request("withdraw", {"id": call_id, "message": reason})
         return bool(answer["withdrawn"])
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:  # noqa: ARG002
@@ -353,11 +353,11 @@ class RemoteToolbox:
 
     async def waiting(self) -> list[Approval]:
         """The pending approvals on the server."""
-        return [Approval(**approval) for approval in (await self._ask("waiting", {}))["waiting"]]
+        return [Approval(**approval) for approval in (await self._send_request("waiting", {}))["waiting"]]
 
     async def why(self, tool: str, args: Mapping[str, Any]) -> Decision:
         """Return the policy rule that applies to a call, without running it."""
-        answer = await self._ask(
+        answer = await self._send_request(
             "why", {"tool": self._own_name(tool), "args": dict(args), **self._narrowing}
         )
         return Decision(answer["verdict"], answer["rule"], answer["reason"], answer["target"])
@@ -386,7 +386,7 @@ class RemoteToolbox:
             ]
             for dialect, listed in self._offered.items()
         }
-        return self._unopened().set_view(offered, self._meant, policy, approver, EventAnnouncer())
+        return self._unopened_copy().set_view(offered, self._meant, policy, approver, EventAnnouncer())
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
         """The same remote tools with other names for the model, e.g. with a prefix. `call` uses them."""
@@ -399,7 +399,7 @@ class RemoteToolbox:
             for dialect, listed in self._offered.items()
         }
         meant = {later: self._own_name(name) for name, later in shown.items()}
-        return self._unopened().set_view(
+        return self._unopened_copy().set_view(
             offered, meant, self._policy, self._approver, self._announcer.copy()
         )
 
@@ -418,7 +418,7 @@ class RemoteToolbox:
         self._approver, self._announcer = approver, announcer
         return self
 
-    def _unopened(self) -> Self:
+    def _unopened_copy(self) -> Self:
         """A new, unopened toolbox for the same server."""
         return type(self)(self.url, self._token, timeout=self._timeout)
 
@@ -440,7 +440,7 @@ class RemoteToolbox:
     async def __aenter__(self) -> Self:
         if self._offered and (self._meant or self._narrowing):
             return self  # a view made by `under` or `renamed`, which already has its definitions
-        offered = (await self._ask("definitions", {}))["definitions"]
+        offered = (await self._send_request("definitions", {}))["definitions"]
         self._offered = {
             name: [ToolDefinition(**one) for one in listed] for name, listed in offered.items()
         }
@@ -449,7 +449,7 @@ class RemoteToolbox:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _send_request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a JSON-RPC request, retrying with exponential backoff while the server is unreachable.
 
         All remote methods are safe to repeat. Raises `HostError` after the last attempt.
@@ -461,7 +461,7 @@ class RemoteToolbox:
             if attempt:
                 await anyio.sleep(FIRST_RETRY_PAUSE_SECONDS * 2 ** (attempt - 1))
             try:
-                answered = await self._http().post(
+                answered = await self._http_client().post(
                     self.url, json=_request_json(method, params), headers=_request_headers(method)
                 )
                 if answered.status_code != httpx2.codes.SERVICE_UNAVAILABLE:
@@ -471,7 +471,7 @@ class RemoteToolbox:
                 lost = str(failure) or type(failure).__name__
         raise HostError(f"Can't reach {self.url}: {lost}.")
 
-    def _http(self) -> "httpx2.AsyncClient":
+    def _http_client(self) -> "httpx2.AsyncClient":
         import httpx2
 
         if self._client is None:
@@ -488,13 +488,13 @@ class RemoteToolbox:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_when, taken_back, call.id)
                 try:
-                    answer.append(await self._ask("call", call_to_json(call) | self._narrowing))
+                    answer.append(await self._send_request("call", call_to_json(call) | self._narrowing))
                 except HandtoolsError as failure:
                     errors.append(failure)
                 group.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(REMOTE_CANCEL_SECONDS):
-                await self._ask("cancel", {"id": call.id})
+                await self._send_request("cancel", {"id": call.id})
             raise
         if errors:
             raise errors[0]
@@ -502,7 +502,7 @@ class RemoteToolbox:
 
     async def _cancel_when(self, taken_back: anyio.Event, call_id: str) -> None:
         await taken_back.wait()
-        await self._ask("cancel", {"id": call_id})
+        await self._send_request("cancel", {"id": call_id})
 
 
 def _renamed_definition(definition: ToolDefinition, names: Mapping[str, str]) -> ToolDefinition:

@@ -184,9 +184,9 @@ class PromptMethods:
     async def get(self, _ctx: object, params: "GetPromptRequestParams") -> Json:
         """Answer `prompts/get`: the text of a prompt, including recent or pending calls."""
         if params.name == "review":
-            text = await to_thread.run_sync(self._review)
+            text = await to_thread.run_sync(self._review_prompt)
         elif params.name == "pending":
-            text = await self._pending()
+            text = await self._pending_calls_prompt()
         else:
             from mcp.shared.exceptions import MCPError
 
@@ -197,7 +197,7 @@ class PromptMethods:
         message = {"role": "user", "content": {"type": "text", "text": without_surrogates(text)}}
         return mark_result_complete({"description": PROMPTS[params.name], "messages": [message]})
 
-    def _review(self) -> str:
+    def _review_prompt(self) -> str:
         journal = self._desk.toolbox.workspace.journal
         lines = [
             f"- {call.id[:8]} {call.tool} {call_target_summary(call, touches)} "
@@ -212,7 +212,7 @@ class PromptMethods:
             "and `undo` unwanted changes after asking me."
         )
 
-    async def _pending(self) -> str:
+    async def _pending_calls_prompt(self) -> str:
         waiting = await self._desk.attended_toolbox.waiting()
         parts = [f"## {a.title}\nReason: {a.rule}\n\n{a.preview}" for a in waiting]
         shown = "\n\n".join(parts) or "(none)"
@@ -314,9 +314,9 @@ class MethodRegistry:
         from mcp_types import RequestParams
 
         self.requests["ping"] = ServerMethod(RequestParams, _answer_ping)
-        self.requests["server/discover"] = ServerMethod(RequestParams, self._discover)
+        self.requests["server/discover"] = ServerMethod(RequestParams, self._answer_discover)
 
-    async def _discover(self, _ctx: Any, _params: Any) -> MethodResult:
+    async def _answer_discover(self, _ctx: Any, _params: Any) -> MethodResult:
         from mcp_types import DiscoverResult
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 

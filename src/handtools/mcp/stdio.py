@@ -161,7 +161,7 @@ class StdoutMessages:
 
         if self._pipe.is_closing():
             raise anyio.BrokenResourceError
-        if self._silent and self._said(item.message):
+        if self._silent and self._is_already_answered(item.message):
             return
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
@@ -170,7 +170,7 @@ class StdoutMessages:
     async def aclose(self) -> None:
         """Do nothing: `open_stdio_after_handshake` closes stdout after flushing it."""
 
-    def _said(self, message: Any) -> bool:
+    def _is_already_answered(self, message: Any) -> bool:
         """Whether a message is a response to a request that the handshake already answered.
 
         Requests from the server can have the same ids, so they are excluded.

@@ -133,12 +133,12 @@ class StatelessHttp:
             # Notifications have no effect here: clients cancel by disconnecting.
             await send_json(send, 202, b"")
             return
-        with self._attended(receive, answer) as serving:
-            said = await self._served(message, request, answer)
+        with self._watch_connection(receive, answer) as serving:
+            said = await self._sdk_response(message, request, answer)
         if not serving.cancelled_caught:
             await answer.end(*said)
 
-    async def _served(
+    async def _sdk_response(
         self, message: "JSONRPCRequest", request: HttpRequestHeaders, response: McpHttpResponse
     ) -> tuple[bytes, int]:
         """Have the SDK handle a request. Returns the response body and HTTP status."""
@@ -164,7 +164,9 @@ class StatelessHttp:
         return message_json(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)), 200
 
     @contextmanager
-    def _attended(self, receive: AsgiReceive, response: McpHttpResponse) -> Iterator[anyio.CancelScope]:
+    def _watch_connection(
+        self, receive: AsgiReceive, response: McpHttpResponse
+    ) -> Iterator[anyio.CancelScope]:
         """Within this block, ping the client if the request is slow, and cancel it on disconnect."""
         attending: anyio.CancelScope | None = None
 
@@ -388,18 +390,18 @@ class SessionHttp:
         match scope["method"]:
             case "POST":
                 check_mcp_post_headers(request.headers)
-                await self._post((await receive()).get("body", b""), request, send)
+                await self._handle_post((await receive()).get("body", b""), request, send)
             case "GET":
                 if EVENT_STREAM_CONTENT_TYPE not in request.headers.get("accept", ""):
                     raise HttpRefusal(406, "The Accept header of a GET must include text/event-stream.")
-                await self._listen(self._session(request.headers), receive, send)
+                await self._handle_get(self._session(request.headers), receive, send)
             case "DELETE":
                 session = self._session(request.headers)
                 del self._open[session.id]
                 session.end()
                 await send_json(send, 200, b"")
 
-    async def _post(self, body: bytes, request: HttpRequestHeaders, send: AsgiSend) -> None:
+    async def _handle_post(self, body: bytes, request: HttpRequestHeaders, send: AsgiSend) -> None:
         from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
         try:
@@ -409,24 +411,26 @@ class SessionHttp:
             return
         opening = isinstance(message, JSONRPCRequest) and message.method == "initialize"
         fresh = opening and SESSION_HEADER not in request.headers
-        session = self._opened() if fresh else self._session(request.headers)
+        session = self._open_session() if fresh else self._session(request.headers)
         if isinstance(message, JSONRPCRequest):
-            await self._ask(session, message, request, send)
+            await self._handle_request(session, message, request, send)
         else:
             await send_json(send, 202, b"")
-            await self._tell(session, message, request)
+            await self._send_to_session(session, message, request)
 
-    async def _ask(
+    async def _handle_request(
         self, session: HttpSession, message: Any, request: HttpRequestHeaders, send: AsgiSend
     ) -> None:
         hearing = session.open_message_stream(str(message.id))
         try:
-            await self._tell(session, message, request)
+            await self._send_to_session(session, message, request)
             await _answer_request(hearing, McpHttpResponse(send, _session_headers(session)))
         finally:
             session.close_message_stream(str(message.id), hearing)
 
-    async def _tell(self, session: HttpSession, message: Any, request: HttpRequestHeaders) -> None:
+    async def _send_to_session(
+        self, session: HttpSession, message: Any, request: HttpRequestHeaders
+    ) -> None:
         from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
         unanswered = (
@@ -438,7 +442,7 @@ class SessionHttp:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise HttpRefusal(404, "This session has ended.") from None
 
-    async def _listen(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
+    async def _handle_get(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
         """Answer a GET with an event stream of messages without a request, until the client disconnects."""
         if UNRELATED_MESSAGES_KEY in session.lines:
             raise HttpRefusal(409, "This session already has an open event stream.")
@@ -467,7 +471,7 @@ class SessionHttp:
         session.used = time.monotonic()
         return session
 
-    def _opened(self) -> HttpSession:
+    def _open_session(self) -> HttpSession:
         if len(self._open) >= self._most or self._group is None:
             raise HttpRefusal(503, "Too many sessions are open.", **{"retry-after": "60"})
         session = HttpSession()

@@ -108,7 +108,7 @@ class ProgressRelay:
         """Run a call, send its progress with `report`, and return the result after all progress is sent."""
         if self._loop is None:
             self._loop = anyio.lowlevel.current_token()
-            self._toolbox.listen(self._hear)
+            self._toolbox.listen(self._handle_event)
         send, receive = anyio.create_memory_object_stream[str](MAX_UNSENT_PROGRESS)
         self._followed[call_id] = send
         told, count = anyio.Event(), [0]
@@ -135,19 +135,19 @@ class ProgressRelay:
             raise errors[0]
         return results[0]
 
-    def _hear(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         """Handle an event on the announcer's thread: queue progress, close the queue when the call ends."""
         if isinstance(event, Progressed) and event.call_id in self._followed:
-            anyio.from_thread.run_sync(self._put, event.call_id, event.text, token=self._loop)
+            anyio.from_thread.run_sync(self._queue_progress, event.call_id, event.text, token=self._loop)
         elif isinstance(event, Settled) and event.call.id in self._followed:
-            anyio.from_thread.run_sync(self._end, event.call.id, token=self._loop)
+            anyio.from_thread.run_sync(self._close_queue, event.call.id, token=self._loop)
 
-    def _put(self, call_id: str, text: str) -> None:
+    def _queue_progress(self, call_id: str, text: str) -> None:
         stream = self._followed.get(call_id)
         if stream is not None and stream.statistics().current_buffer_used < MAX_UNSENT_PROGRESS:
             stream.send_nowait(text)
 
-    def _end(self, call_id: str) -> None:
+    def _close_queue(self, call_id: str) -> None:
         if (stream := self._followed.pop(call_id, None)) is not None:
             stream.close()
 
@@ -236,7 +236,7 @@ class ConnectionTools(Generic[ToolboxT]):
         """Replace the toolbox with `wide` plus additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
-        for made in ("attended_toolbox", "_follower"):
+        for made in ("attended_toolbox", "_progress_relay"):
             self.__dict__.pop(made, None)
 
     @cached_property
@@ -250,7 +250,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return box.tools.keys() if isinstance(box, Toolbox) else {each.name for each in box.definitions()}
 
     @cached_property
-    def _follower(self) -> ProgressRelay:
+    def _progress_relay(self) -> ProgressRelay:
         return ProgressRelay(self.attended_toolbox)
 
     async def list_tools(self, _ctx: object, _params: object) -> Json:
@@ -267,16 +267,16 @@ class ConnectionTools(Generic[ToolboxT]):
         try:
             if params.request_state is not None:
                 call_id = self.journal_call_id(params.request_state.partition(".")[0])
-                result = await self._answered(params, call_id)
+                result = await self._resume_answered_call(params, call_id)
             else:
-                call, chosen = self._call(ctx, params)
+                call, chosen = self._call_from_request(ctx, params)
                 call_id = call.id
                 with set_sampling_request(ctx):
-                    result = await self._run(ctx, call, chosen=chosen)
-            result = await self._settle(ctx, params, call_id, result)
+                    result = await self._run_with_progress(ctx, call, chosen=chosen)
+            result = await self._resume_while_pending(ctx, params, call_id, result)
             status = result.status
             if result.request is not None:
-                return self._waiting(ctx, params, result.request)
+                return self._pending_response(ctx, params, result.request)
             return call_result(result, call_id, details=(ctx.meta or {}).get(DETAILS_META_KEY) is True)
         except HandtoolsError as problem:
             return failure_result(str(problem), call_id)
@@ -295,7 +295,7 @@ class ConnectionTools(Generic[ToolboxT]):
         `box` replaces the toolbox.
         """
         if self._group is None:
-            return await self._once(call, box)
+            return await self._run_under_lock(call, box)
         future_result: asyncio.Future[Result[Any]] = asyncio.get_running_loop().create_future()
         self._group.start_soon(self._run_detached, call, box, future_result)
         return await asyncio.shield(future_result)
@@ -305,14 +305,14 @@ class ConnectionTools(Generic[ToolboxT]):
     ) -> None:
         self.metrics.running += 1
         try:
-            future_result.set_result(await self._once(call, box))
+            future_result.set_result(await self._run_under_lock(call, box))
         except HandtoolsError as problem:  # raised in the waiting request; here it would stop the server
             future_result.set_exception(problem)
         finally:
             self.metrics.running -= 1
             future_result.cancel()  # wakes the waiting request if the server stops
 
-    async def _once(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
+    async def _run_under_lock(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
         """Run a call under the lock of its id, so that another replica finds the recorded result."""
         chosen = box or self.attended_toolbox
         if self.locks is None:
@@ -328,7 +328,7 @@ class ConnectionTools(Generic[ToolboxT]):
         """The journal's id for a client's call id. It keeps the ids of different tokens separate."""
         return call_id if self.journal is None else self.journal.own_id(call_id)
 
-    def _call(
+    def _call_from_request(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
     ) -> tuple[Call, bool]:
         meta: Mapping[str, Any] = ctx.meta or {}
@@ -343,15 +343,17 @@ class ConnectionTools(Generic[ToolboxT]):
             tool=params.name, args=args, id=call_id, session=session, agent=agent
         ), derived_id.chosen
 
-    async def _run(self, ctx: "ServerRequestContext[Any, Any]", call: Call, *, chosen: bool) -> Result[Any]:
-        run = partial(self.run, call) if chosen else partial(self._once, call)
+    async def _run_with_progress(
+        self, ctx: "ServerRequestContext[Any, Any]", call: Call, *, chosen: bool
+    ) -> Result[Any]:
+        run = partial(self.run, call) if chosen else partial(self._run_under_lock, call)
         if "progress_token" not in (ctx.meta or {}):
             return await run()
         if self.journal is not None and self.journal.calls.recall(call.id) is not None:
             return await run()  # the call has ended: there will be no more progress
-        return await self._follower.follow(call.id, run, ctx.session.report_progress)
+        return await self._progress_relay.follow(call.id, run, ctx.session.report_progress)
 
-    async def _answered(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
+    async def _resume_answered_call(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
         """Resume the pending call whose approval is answered by the client's repeated request.
 
         Raises `HandtoolsError` if the call is unknown.
@@ -361,7 +363,7 @@ class ConnectionTools(Generic[ToolboxT]):
         reply = _reply_in_params(params) if self.asks == "client" else None
         return await self.attended_toolbox.call(_same_call(params, call_id), reply=reply)
 
-    async def _settle(
+    async def _resume_while_pending(
         self,
         ctx: "ServerRequestContext[Any, Any]",
         params: "CallToolRequestParams",
@@ -370,14 +372,14 @@ class ConnectionTools(Generic[ToolboxT]):
     ) -> Result[Any]:
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
         result = await ask_until_settled(
-            result, partial(self._reply, ctx, params), self.attended_toolbox.resume
+            result, partial(self._reply_to_approval, ctx, params), self.attended_toolbox.resume
         )
         if result.request is not None:
             # The call is still pending, or was answered and has ended in another process.
             result = await self.attended_toolbox.call(_same_call(params, call_id))
         return result
 
-    async def _reply(
+    async def _reply_to_approval(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
     ) -> Reply | None:
         if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
@@ -409,7 +411,7 @@ class ConnectionTools(Generic[ToolboxT]):
             group.start_soon(ask_watchers)
         return replies[0]
 
-    def _waiting(
+    def _pending_response(
         self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
     ) -> Json:
         """The response for a pending call: an approval form if the client can show one, otherwise a text.

@@ -190,7 +190,7 @@ class SessionFeed:
         `matching` is text to find in the tool, arguments, status, agent, id or changed paths.
         """
         found = self._journal.calls.page(session=session, before=before, matching=matching, limit=limit)
-        return [self._shown(logged) for logged in found]
+        return [self._shown_call(logged) for logged in found]
 
     def sessions(self) -> list[str]:
         """List the sessions, most recently active first."""
@@ -240,12 +240,12 @@ class SessionFeed:
         alive = [
             each
             for each in running.values()
-            if each.id not in settled or each.started > _ended(calls, each)
+            if each.id not in settled or each.started > _end_time(calls, each)
         ]
         ids = {each.id for each in alive}
         return FeedNews(
             feed_cursor,
-            tuple(self._shown(logged) for call_id, logged in calls.items() if call_id not in ids),
+            tuple(self._shown_call(logged) for call_id, logged in calls.items() if call_id not in ids),
             tuple(_shown_running(each) for each in alive),
             tuple(
                 PendingApproval(
@@ -283,7 +283,7 @@ class SessionFeed:
         answer = result.text if result else ""
         shown = _text_in_details(result.details) if result and diff else ""
         return CallDetails(
-            self._shown(logged),
+            self._shown_call(logged),
             logged.args,
             # The full diff is returned separately, so remove it from the text.
             (answer.replace(shown, "") if shown else answer).rstrip("\n"),
@@ -325,7 +325,7 @@ class SessionFeed:
         """Undo or redo the changes of a call; with `dry_run` only describe it, which is not recorded."""
         toolbox = self._open_toolbox()
         if dry_run:
-            return anyio.run(partial(_planned, toolbox.toolbox, action, call_id, merge=merge))
+            return anyio.run(partial(_preview_revert, toolbox.toolbox, action, call_id, merge=merge))
         logged = self._journal.calls.find(call_id)
         # The user requested the undo, so it needs no further approval.
         result = toolbox.call(
@@ -366,7 +366,7 @@ class SessionFeed:
             self._toolbox = BlockingToolbox(toolbox)
         return self._toolbox
 
-    def _shown(self, logged: LoggedCall) -> ShownCall:
+    def _shown_call(self, logged: LoggedCall) -> ShownCall:
         changed = self._journal.entries.counted(logged.id, most=NAMED_PATHS)
         recalled = self._journal.calls.recall(logged.id) or {}
         code = f" {logged.code}" if logged.code not in {"", logged.status} else ""
@@ -412,7 +412,7 @@ class SessionFeed:
         return text, f"The last {size:,} of {running.output_bytes:,} bytes." if left > 0 else ""
 
 
-async def _planned(
+async def _preview_revert(
     toolbox: "Toolbox", action: Literal["undo", "redo"], call_id: str, *, merge: bool
 ) -> RevertOutcome:
     """Describe what an undo or redo would do."""
@@ -444,7 +444,7 @@ def call_subject(args: Mapping[str, Any]) -> str:
     return visible_line(next(iter(texts.values()), ""), SUBJECT_CHARS)
 
 
-def _ended(calls: Mapping[str, LoggedCall], running: RunningCall) -> float:
+def _end_time(calls: Mapping[str, LoggedCall], running: RunningCall) -> float:
     logged = calls.get(running.id)
     return logged.ended if logged else 0.0
 

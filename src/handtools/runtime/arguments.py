@@ -148,7 +148,7 @@ def validate_arguments(tool: AnyTool | DialectTool, args: Mapping[str, Any]) -> 
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
     args = without_nulls(model, resolve_aliases(tool.name, model, args))
-    problems = [_unknown(name, known) for name in args if name not in known]
+    problems = [_unknown_parameter_message(name, known) for name in args if name not in known]
     params: BaseModel | None = None
     try:
         params = tool.params.model_validate(args)
@@ -156,7 +156,7 @@ def validate_arguments(tool: AnyTool | DialectTool, args: Mapping[str, Any]) -> 
         params = _parse_json_text(tool, args, failure)
         if params is None:
             problems += [
-                _problem(error) for error in failure.errors(include_url=False, include_context=False)
+                _error_message(error) for error in failure.errors(include_url=False, include_context=False)
             ]
     if params is not None:
         problems += _empty_path(params)
@@ -194,12 +194,12 @@ def _parse_json_text(
         return None
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _unknown_parameter_message(name: str, known: Iterable[str]) -> str:
     close = similar_names(name, list(known), most=1)
     return f"`{name}` is not a parameter" + (f"; did you mean `{close[0]}`?" if close else ".")
 
 
-def _problem(error: Any) -> str:
+def _error_message(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"]) or "arguments"
     if error["type"] == "missing":
         return f"`{where}` is missing."

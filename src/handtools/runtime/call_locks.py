@@ -38,7 +38,7 @@ class CallLocks:
 
     async def enter(self, turn: _Turn) -> None:
         """Wait until the keys are free, then take them."""
-        if not self._blocked(turn, self._waiting):
+        if not self._is_blocked(turn, self._waiting):
             self._take(turn)
             return
         turn.ready = anyio.Event()
@@ -49,7 +49,7 @@ class CallLocks:
             self._give_up(turn, turn.ready)
             raise
 
-    def _blocked(self, turn: _Turn, turns_ahead: Iterable[_Turn]) -> bool:
+    def _is_blocked(self, turn: _Turn, turns_ahead: Iterable[_Turn]) -> bool:
         """Whether a holder or an earlier waiter conflicts."""
         for key in turn.keys:
             if key in self._writers or (turn.exclusive and self._readers.get(key)):
@@ -88,7 +88,7 @@ class CallLocks:
     def _wake(self) -> None:
         turns: deque[_Turn] = deque()
         for waiter in self._waiting:
-            if self._blocked(waiter, turns):
+            if self._is_blocked(waiter, turns):
                 turns.append(waiter)
             else:
                 self._take(waiter)

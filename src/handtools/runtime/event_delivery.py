@@ -61,13 +61,13 @@ class EventAnnouncer:
             if not self._idle.is_set():
                 return
             self._idle.clear()
-        threading.Thread(target=self._tell, name="handtools-events", daemon=True).start()
+        threading.Thread(target=self._deliver_events, name="handtools-events", daemon=True).start()
 
     def drain(self, timeout: float) -> bool:
         """Wait until all events were delivered; return False after `timeout` seconds."""
         return self._idle.wait(timeout)
 
-    def _tell(self) -> None:
+    def _deliver_events(self) -> None:
         while True:
             with self._lock:
                 if not self._events:

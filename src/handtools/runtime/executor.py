@@ -179,9 +179,11 @@ class Executor:
         ended = await self._result_of_running(call.id)
         if ended is not None and not (reply and ended.status == "pending"):
             return ended
-        if reply is not None and not fresh and await self._waits(call):
+        if reply is not None and not fresh and await self._is_awaiting_approval(call):
             return await self.resume(call.id, reply, cancel)
-        return await self._first(call, cancel or CancelToken(), frozenset(), fresh=fresh, reply=reply)
+        return await self._run_or_recall(
+            call, cancel or CancelToken(), frozenset(), fresh=fresh, reply=reply
+        )
 
     async def _result_of_running(self, call_id: str) -> Result[Any] | None:
         """Wait while a call runs in this process; None if it does not, or failed without a result."""
@@ -190,7 +192,7 @@ class Executor:
                 return ended
         return None
 
-    async def _waits(self, call: Call) -> bool:
+    async def _is_awaiting_approval(self, call: Call) -> bool:
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call.id)
         return kept is not None and not self._is_reused(call)
 
@@ -201,7 +203,7 @@ class Executor:
             return ended
         pending, claim = await to_thread.run_sync(claim_reply, journal, call_id, reply)
         if pending is None:
-            if (recorded := await self._recorded(call_id)) is not None:
+            if (recorded := await self._recorded_result(call_id)) is not None:
                 return recorded
             raise UsageError(f"No call {call_id!r} is waiting for an answer.")
         if claim is None:
@@ -211,7 +213,7 @@ class Executor:
             # Another answer came first, or another process resumes the call: wait for the result there.
             await wait_while_answered(journal, call_id)
             asked = await to_thread.run_sync(journal.calls.suspended, call_id)
-            recorded = await self._recorded(call_id)
+            recorded = await self._recorded_result(call_id)
             # If the other process died, the call is still pending.
             return recorded if recorded and not asked else _pending_result((asked or pending).approval)
         # An earlier answer in this process may have been faster.
@@ -220,9 +222,9 @@ class Executor:
         try:
             settle_reply(journal, pending.call, pending.approval, claim.reply)
         except Denied as no:
-            return await self._dropped(pending.call, no)
+            return await self._end_pending_call(pending.call, no)
         granted = pending.granted | {pending.approval.fingerprint}
-        return await self._first(pending.call, cancel or CancelToken(), granted)
+        return await self._run_or_recall(pending.call, cancel or CancelToken(), granted)
 
     def is_settled(self, call_id: str) -> bool:
         """Whether a call has a final recorded result: not pending, and not one that would run again."""
@@ -236,15 +238,15 @@ class Executor:
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         if kept is None or call_id in self._running:
             return False
-        await self._dropped(
+        await self._end_pending_call(
             kept.call, Cancelled("The approval request was withdrawn; nothing was done.", hint=reason)
         )
         return True
 
-    async def _dropped(self, call: Call, error: ToolError) -> Result[Any]:
+    async def _end_pending_call(self, call: Call, error: ToolError) -> Result[Any]:
         """End a pending call without running it."""
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
-        return await self._settle(self._new_run(call), result_of_error(error), at_once=True)
+        return await self._record_and_announce(self._new_run(call), result_of_error(error), at_once=True)
 
     async def dry_run(self, call: Call) -> Decision:
         """Run a call until its first effect other than an allowed read, which raises `DryRunStopped`.
@@ -267,7 +269,7 @@ class Executor:
         )
         return Decision("allow", "no effect", "The call only reads what is allowed.")
 
-    async def _first(
+    async def _run_or_recall(
         self,
         call: Call,
         cancel: CancelToken,
@@ -278,7 +280,7 @@ class Executor:
     ) -> Result[Any]:
         running = self._running[call.id] = _Running()
         try:
-            recorded = None if fresh else await self._recorded(call.id)
+            recorded = None if fresh else await self._recorded_result(call.id)
             if recorded is not None and self._is_reused(call):
                 return _fault_result(
                     "invalid_input", f"The id {call.id!r} belongs to another call.", "Use a new id."
@@ -295,7 +297,7 @@ class Executor:
                 running.done.set()
             del self._running[call.id]
 
-    async def _recorded(self, call_id: str) -> Result[Any] | None:
+    async def _recorded_result(self, call_id: str) -> Result[Any] | None:
         # Reading an indexed row in WAL mode never blocks, so no thread is needed.
         value = self.workspace.journal.calls.recall(call_id)
         if value is None:
@@ -329,26 +331,26 @@ class Executor:
         try:
             with traced_call(call) as span:
                 try:
-                    result = await self._guarded(run, cancel)
+                    result = await self._run_with_timeout(run, cancel)
                 except anyio.get_cancelled_exc_class():
                     with anyio.CancelScope(shield=True):
-                        await self._settle(run, result_of_error(caller_cancelled_error()))
+                        await self._record_and_announce(run, result_of_error(caller_cancelled_error()))
                     raise
                 # Shielded: record completed work even if the call is cancelled now.
                 with anyio.CancelScope(shield=True):
-                    result = await self._settle(run, result)
+                    result = await self._record_and_announce(run, result)
                 span.settle(result)
         finally:
             self.workspace.journal.own_running.end(call.id)
         return result
 
-    async def _guarded(self, run: CallRun, cancel: CancelToken) -> Result[Any]:
+    async def _run_with_timeout(self, run: CallRun, cancel: CancelToken) -> Result[Any]:
         """Run the tool with timeout and cancellation; errors become results."""
         call = run.call
         try:
             cancel.check()
             if not self._recovered or self.workspace.journal.entries.unsettled:
-                await self._recover()
+                await self._settle_open_transactions()
             tool = self._tool(call.tool)
             params = validate_arguments(tool, call.args)
             self._repeats.check(call)
@@ -382,7 +384,7 @@ class Executor:
         except Exception as bug:  # noqa: BLE001 - one of three, listed in tests/shape: the process must survive
             return _bug_result(call, bug)
 
-    async def _recover(self) -> None:
+    async def _settle_open_transactions(self) -> None:
         recover = settle_unfinished if self._recovered else recover_transactions
         self._recovered = True
         try:
@@ -419,31 +421,33 @@ class Executor:
         """Run the tool with its paths locked: shared for reads, exclusive across processes for changes."""
         named = list(tool.paths(params))
         if not named:
-            return await self._work(run, tool, params, end)
+            return await self._run_tool(run, tool, params, end)
         if tool.reads_only:
             async with self._call_locks.turn(named, exclusive=False):
-                return await self._work(run, tool, params, end)
-        located = await self._located(named)
+                return await self._run_tool(run, tool, params, end)
+        located = await self._located_paths(named)
         locks = self.workspace.locks.hold(sorted(located), timeout=LOCK_TIMEOUT_SECONDS)
         async with self._call_locks.turn(located.union(named), exclusive=True), locks:
             run.files.held = frozenset(located)
-            return await self._work(run, tool, params, end)
+            return await self._run_tool(run, tool, params, end)
 
-    async def _work(self, run: CallRun, tool: AnyTool, params: BaseModel, end: float) -> Result[Any]:
+    async def _run_tool(self, run: CallRun, tool: AnyTool, params: BaseModel, end: float) -> Result[Any]:
         try:
             result = await tool.run(run, params)
         except NotFound as missing:
             raise await run.files.with_near_names(missing, tool.paths(params)) from None
         return await with_guidance(await after_change(result, run.files, end), run.files)
 
-    async def _located(self, paths: list[str]) -> set[str]:
+    async def _located_paths(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
         # A thread could reorder calls, and with it the order in which they lock a file.
         if self.workspace.files.is_fast_to_read:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
 
-    async def _settle(self, run: CallRun, result: Result[Any], *, at_once: bool = False) -> Result[Any]:
+    async def _record_and_announce(
+        self, run: CallRun, result: Result[Any], *, at_once: bool = False
+    ) -> Result[Any]:
         """Limit the result's text, record it and announce it; `at_once` never records it write-behind."""
         if result.status != "pending":
             note = self._repeats.settle(run.call, ok=result.ok)

@@ -137,7 +137,7 @@ class ChangeReview:
         except KeyError:
             authors = tuple(dict.fromkeys(filter(None, map(self._author, chosen))))
             return _with_parts(ReviewedFile(path), [ReviewPart("replaced", authors, LOST_BYTES)])
-        file = _reviewed(path, states, self._text)
+        file = _reviewed_file(path, states, self._text)
         own = (touch for touch in chosen if touch.kind == "change" and self._author(touch))
         return replace(file, touches=tuple(touch.id for touch in own if touch.reverted_by is None))
 
@@ -158,7 +158,7 @@ class ChangeReview:
         return recorded_touches
 
     @cached_property
-    def _authors(self) -> dict[int, str]:
+    def _authors_by_entry(self) -> dict[int, str]:
         """The call of each entry since the point; `OTHERS` for changes made by the user."""
         found = {}
         for entry in {touch.entry for touch in self.touches}:
@@ -169,7 +169,7 @@ class ChangeReview:
         return found
 
     def _author(self, touch: RecordedTouch) -> str:
-        return self._authors.get(touch.entry, OTHERS)
+        return self._authors_by_entry.get(touch.entry, OTHERS)
 
     def _states(self, path: str, recorded_touches: Sequence[RecordedTouch]) -> "_FileStates":
         """Load the states of a path; unrecorded changes are attributed to `OTHERS`. Raises `KeyError`."""
@@ -214,7 +214,7 @@ class HeldReview:
         if change is None:
             return ReviewedFile(path)
         states = _FileStates(change.before, [(self.call_id, change.after)], change.after)
-        return _reviewed(path, states, lambda path, node: _file_text(self.files, path, node))
+        return _reviewed_file(path, states, lambda path, node: _file_text(self.files, path, node))
 
     def without(
         self, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
@@ -229,7 +229,7 @@ class HeldReview:
                 left_out.add(path)
             elif chosen:
                 # `_rewritten` goes from the command's version to the wanted one; the latter is applied.
-                wanted = _rewritten(self.files, file, chosen, edited).after
+                wanted = _change_undoing_parts(self.files, file, chosen, edited).after
                 changed[path] = replace(self.changes[path], after=wanted)
         delta = [changed.get(change.path, change) for change in self.finished.delta or ()]
         landing, _ = without_forbidden(delta, lambda path, _link: path in left_out)
@@ -261,7 +261,7 @@ def plan_rejection(
         if len(found) < len(set(ids)):
             refusals.add(SHOWN_OTHERWISE)
         try:
-            plan.changes += [_rewritten(review.files, file, chosen, edited)] if chosen else []
+            plan.changes += [_change_undoing_parts(review.files, file, chosen, edited)] if chosen else []
         except Unencodable as problem:
             refusals.add(f"{problem}.")
         else:
@@ -295,7 +295,7 @@ def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
         going.add(folder)
 
 
-def _rewritten(
+def _change_undoing_parts(
     files: HostFiles, file: ReviewedFile, parts: Sequence[ReviewPart], edited: Mapping[str, str]
 ) -> Change:
     """Return the change of a file from its current content to the content without the chosen parts."""
@@ -369,15 +369,15 @@ def _whole_file(states: _FileStates) -> _WholeFile:
     first = states.first
     whole = _WholeFile(first, first, first is not None, first.mode if first else None)
     # As for lines: if others (an undo) restore a known state, restore its attribution, too.
-    known = {_content(first): whole}
+    known = {_kind_and_digest(first): whole}
     for author, node in states.nodes:
-        found = known.get(_content(node)) if author == OTHERS else None
+        found = known.get(_kind_and_digest(node)) if author == OTHERS else None
         whole = found or whole.after(author, node)
-        known[_content(node)] = whole
+        known[_kind_and_digest(node)] = whole
     return whole
 
 
-def _reviewed(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
+def _reviewed_file(path: str, states: _FileStates, text_of: TextOf) -> ReviewedFile:
     whole, now = _whole_file(states), states.now
     authors = tuple(dict.fromkeys(whole.authors if whole.exists else whole.since_it_came))
     if now is None or not whole.exists:
@@ -464,7 +464,7 @@ def _add_state(nodes: list[tuple[str, Node | None]], node: Node | None) -> None:
         nodes[-1] = (author, Node(last.kind, last.data, node.mode, last.held))
 
 
-def _content(node: Node | None) -> tuple[str, str] | None:
+def _kind_and_digest(node: Node | None) -> tuple[str, str] | None:
     return None if node is None else (node.kind, node.digest)
 
 

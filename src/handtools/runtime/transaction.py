@@ -41,20 +41,22 @@ def commit_transaction(
     if transaction.happened:
         # Record intent and completion together: recovery would roll back an entry that is only intended.
         with _failure_says("The changes were already made."), workspace.journal.together():
-            entry = _intended(workspace, call, transaction, steps, ordinal)
+            entry = _open_entry(workspace, call, transaction, steps, ordinal)
             entries.finish(entry)
     else:
         with _failure_says("Nothing was changed."):
-            entry = _intended(workspace, call, transaction, steps, ordinal)
+            entry = _open_entry(workspace, call, transaction, steps, ordinal)
         _perform(workspace, entry, steps)
-        with _failure_says(f"{_few(changes.paths)} did change; the next call completes the log."):
-            _close(entries.finish, entries, entry)
+        with _failure_says(
+            f"{_shortened_path_list(changes.paths)} did change; the next call completes the log."
+        ):
+            _close_entry(entries.finish, entries, entry)
     workspace.journal.contents.queue_digests(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
     return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
 
 
-def _intended(
+def _open_entry(
     workspace: Workspace,
     call: Call,
     transaction: Transaction,
@@ -94,11 +96,11 @@ def _perform(workspace: Workspace, entry: int, writes: Sequence[PlannedWrite]) -
         else:
             # If the journal fails, too, the next call settles the entry; report the original error.
             with contextlib.suppress(HostError):
-                _close(entries.void, entries, entry)
+                _close_entry(entries.void, entries, entry)
         raise
 
 
-def _close(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:
+def _close_entry(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:
     """Close an entry with `finish` or `void`; if the journal fails, the next call settles it."""
     try:
         how(entry)
@@ -117,7 +119,7 @@ def _failure_says(what_is_so: str) -> Iterator[None]:
         raise type(failure)(f"{failure} {what_is_so}") from failure
 
 
-def _few(paths: Sequence[str]) -> str:
+def _shortened_path_list(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MAX_NAMED_PATHS:,} more" if len(paths) > MAX_NAMED_PATHS else ""
     return ", ".join(f"`{path}`" for path in paths[:MAX_NAMED_PATHS]) + more
 
@@ -148,7 +150,9 @@ async def settle_unfinished(workspace: Workspace) -> list[str]:
     entries = workspace.journal.entries
     left = [entry for entry in entries.open() if entry.id in entries.unsettled]
     entries.unsettled &= {entry.id for entry in left}
-    return [sentence for entry in left if (sentence := await _recovered(workspace, entry, held=()))]
+    return [
+        sentence for entry in left if (sentence := await _recover_unless_locked(workspace, entry, held=()))
+    ]
 
 
 async def recover_transactions(
@@ -168,11 +172,11 @@ async def recover_transactions(
             touch.path for touch in workspace.journal.entries.touches(entry.id)
         ):
             continue
-        told.append(await _recovered(workspace, entry, held))
+        told.append(await _recover_unless_locked(workspace, entry, held))
     return [sentence for sentence in told if sentence]
 
 
-async def _recovered(workspace: Workspace, entry: ChangeEntry, held: Collection[str]) -> str:
+async def _recover_unless_locked(workspace: Workspace, entry: ChangeEntry, held: Collection[str]) -> str:
     """Recover an entry unless a running call has locked its paths; return a sentence or an empty string."""
     paths = {touch.path for touch in workspace.journal.entries.touches(entry.id)}
     keys = [key for key in lock_keys(paths) if key not in held]
@@ -191,7 +195,7 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
     try:
         steps = [entries.planned_write(touch) for touch in entries.touches(entry.id)]
     except KeyError:
-        _close(entries.void, entries, entry.id)
+        _close_entry(entries.void, entries, entry.id)
         return f"Call {entry.call_id} was interrupted and its content is lost; its files were left alone."
     try:
         return _finish_or_take_back(workspace, entry, steps)
@@ -203,8 +207,8 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
         )
     except (HandtoolsError, ValueError, LookupError, RecursionError) as problem:
         # Void the entry: retrying would fail again and break every call. Report it once.
-        _close(entries.void, entries, entry.id)
-        paths = _few([step.change.path for step in steps])
+        _close_entry(entries.void, entries, entry.id)
+        paths = _shortened_path_list([step.change.path for step in steps])
         left = f"and could be neither finished nor rolled back: {problem} Check {paths}."
         return _recovery_sentence(entry, left, [])
 
@@ -214,12 +218,12 @@ def _finish_or_take_back(workspace: Workspace, entry: ChangeEntry, writes: list[
     notes = [note for step in writes if (note := files.sweep(step))]
     landed = [step for step in writes if _is_done(workspace, step)]
     if len(landed) == len(writes):
-        _close(entries.finish, entries, entry.id)
+        _close_entry(entries.finish, entries, entry.id)
         return _recovery_sentence(entry, "after its last write; it is recorded as done.", notes)
     if landed:
         back = [PlannedWrite(step.change.inverse, step.temporary) for step in reversed(landed)]
         files.perform(back)
-    _close(entries.void, entries, entry.id)
+    _close_entry(entries.void, entries, entry.id)
     return _recovery_sentence(entry, "and rolled back: its files are as they were before it.", notes)
 
 

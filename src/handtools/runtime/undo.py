@@ -82,8 +82,8 @@ class GuardedHistory:
     ) -> UndoOutcome:
         """Undo a call, a turn, a session, or the last change of a path; `dry_run` changes nothing."""
         options = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
-        scope, name = await to_thread.run_sync(self._named, scope, name, "undo")
-        touches = await to_thread.run_sync(self._standing, scope, name)
+        scope, name = await to_thread.run_sync(self._resolved_scope, scope, name, "undo")
+        touches = await to_thread.run_sync(self._touches_to_undo, scope, name)
         if scope != "path":
             return await self._revert(touches, options)
         at = await to_thread.run_sync(self._made_at, touches[0])
@@ -99,8 +99,8 @@ class GuardedHistory:
         options = ReversalOptions(
             f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
         )
-        scope, name = await to_thread.run_sync(self._named, scope, name, "redo")
-        touches = await to_thread.run_sync(self._undone, scope, name)
+        scope, name = await to_thread.run_sync(self._resolved_scope, scope, name, "redo")
+        touches = await to_thread.run_sync(self._touches_to_redo, scope, name)
         return await self._revert(touches, options)
 
     async def versions(self, path: str) -> list[FileVersion]:
@@ -133,16 +133,16 @@ class GuardedHistory:
         if not plan.changes:
             return UndoOutcome(None, (), tuple(plan.conflicts))
         planned_changes = ChangeSet(tuple(plan.changes), "review")
-        changes, question = await to_thread.run_sync(self._judged, planned_changes)
+        changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         transaction = Transaction(changes, reverts=tuple(plan.reverts), exact=True)
         done = await self.files.land(transaction, question=question)
         return _outcome(done, changes, tuple(plan.conflicts))
 
     async def find_removing_call(self, path: str, text: str) -> TextRemovingCall | None:
         """Return the recorded call that removed a text from a file, or None."""
-        return await to_thread.run_sync(self._replacer, path, text)
+        return await to_thread.run_sync(self._call_that_removed_text, path, text)
 
-    def _replacer(self, path: str, text: str) -> TextRemovingCall | None:
+    def _call_that_removed_text(self, path: str, text: str) -> TextRemovingCall | None:
         journal = self.workspace.journal
         located = self.workspace.files.locate(path)
         for touch in journal.entries.selected("path", located)[:REPLACER_SEARCH_CHANGES]:
@@ -167,7 +167,7 @@ class GuardedHistory:
         if options.dry_run:
             return _outcome(None, planned_changes, conflicts)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
-        changes, question = await to_thread.run_sync(self._judged, planned_changes)
+        changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         done = await self.files.land(Transaction(changes, options.kind, reverts), question=question)
         return _outcome(done, changes, conflicts)
 
@@ -185,11 +185,13 @@ class GuardedHistory:
         planned_changes = ChangeSet(tuple(plan.changes), options.note)
         if options.dry_run:
             return _outcome(None, planned_changes, tuple(plan.conflicts))
-        changes, question = await to_thread.run_sync(self._judged, planned_changes)
+        changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         done = await self.files.land(Transaction(changes, "undo"), question=question)
         return _outcome(done, changes, tuple(plan.conflicts))
 
-    def _named(self, scope: UndoScope, name: str, action: Literal["undo", "redo"]) -> tuple[UndoScope, str]:
+    def _resolved_scope(
+        self, scope: UndoScope, name: str, action: Literal["undo", "redo"]
+    ) -> tuple[UndoScope, str]:
         """Return scope and name with `last` resolved to a call, and calls to their ids in the journal."""
         journal, session = self.workspace.journal, self.files.call.session
         if scope in ("call", "since"):
@@ -203,10 +205,10 @@ class GuardedHistory:
             raise NothingToUndo(f"This session has no changes to {action}.", hint=hint)
         return "call", newest.call_id
 
-    def _judged(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
+    def _judged_changes(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
         return judge_reversal(changes, self.files.view)
 
-    def _standing(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
+    def _touches_to_undo(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
         """List the touches to undo; only scope "call" includes touches made by an undo."""
         entries = self.workspace.journal.entries
         if scope == "path":
@@ -217,13 +219,15 @@ class GuardedHistory:
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
         if not standing:
             raise _nothing_to_undo(scope, name, undone=bool(named))
-        return [standing[0], *self._emptied(standing[0])] if scope == "path" else standing
+        return (
+            [standing[0], *self._touches_of_emptied_folders(standing[0])] if scope == "path" else standing
+        )
 
     def _made_at(self, touch: RecordedTouch) -> float | None:
         recorded = self.workspace.journal.entries.versions(touch.path)
         return next((version.at for version in recorded if version.number == touch.id), None)
 
-    def _emptied(self, touch: RecordedTouch) -> list[RecordedTouch]:
+    def _touches_of_emptied_folders(self, touch: RecordedTouch) -> list[RecordedTouch]:
         """List the touches of folders created for a file that contain nothing else, deepest first."""
         if touch.before is not None:
             return []
@@ -253,13 +257,13 @@ class GuardedHistory:
                     if path in paths_in_moved_folders(Change(above, before, after)):
                         yield touch
 
-    def _undone(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
+    def _touches_to_redo(self, scope: UndoScope, name: str) -> list[RecordedTouch]:
         """List the touches of the newest undo of the named changes."""
         entries = self.workspace.journal.entries
         if scope == "path":
             name = self.workspace.files.locate(name)
         named = entries.selected(scope, name)
-        if scope == "path" and named and self._restored(named[0]):
+        if scope == "path" and named and self._is_restore(named[0]):
             return entries.touches(named[0].entry)[::-1]
         # Ignore changes reverted by a redo: a second redo continues with the previous undo.
         takers = {t.reverted_by for t in named if t.reverted_by is not None}
@@ -271,7 +275,7 @@ class GuardedHistory:
             raise NothingToUndo(f"No change of {scope} `{name}` was undone.", hint="`log` lists the calls.")
         return entries.touches(max(undos))[::-1]
 
-    def _restored(self, touch: RecordedTouch) -> bool:
+    def _is_restore(self, touch: RecordedTouch) -> bool:
         """Whether a touch is the restore of an old version by the undo tool."""
         entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
         if touch.kind != "change" or touch.reverted_by is not None:
@@ -287,17 +291,17 @@ class GuardedHistory:
             known = ", ".join(str(v.number) for v in entries.versions(located)[:10])
             hint = f"Use one of these versions: {known}." if known else "`handtools log` lists the calls."
             raise NotFound(f"`{path}` has no recorded version {number}.", hint=hint)
-        wanted = self._readable(path, _recorded_node(self.workspace, touch, before=not number))
+        wanted = self._node_with_bytes(path, _recorded_node(self.workspace, touch, before=not number))
         now = self.workspace.files.node(located)
         if same_nodes(now, wanted):
             return []
-        folders = self._emptied(touch) if wanted is None else []
+        folders = self._touches_of_emptied_folders(touch) if wanted is None else []
         nodes = (
             (folder.path, node_at(self.workspace.files, folder.path, like_node=None)) for folder in folders
         )
         return [Change(located, now, wanted), *(Change(above, node, None) for above, node in nodes if node)]
 
-    def _readable(self, path: str, node: Node | None) -> Node | None:
+    def _node_with_bytes(self, path: str, node: Node | None) -> Node | None:
         """Return a version with its bytes loaded from the backups; raises `NotFound` if that fails."""
         if node is None or node.held is None:
             return node
@@ -332,7 +336,7 @@ def plan_reversal(
             now = back.before if part is group[0] else now
             node = back.after
             plan.reverts.setdefault(path, []).append(part.touch)
-        if not same_nodes(now, node) or _differs(now, node):
+        if not same_nodes(now, node) or _has_different_refs(now, node):
             plan.changes.append(Change(path, now, node))
     _add_missing_folders(workspace, plan)
     plan.changes.sort(key=change_apply_order)
@@ -388,7 +392,7 @@ def reversal_parts(
                 for each in split_folder_change(change)
                 if _folder_is_used(workspace, each, within)
             ]
-        elif (is_folder_moved_as_one(before) or is_folder_moved_as_one(after)) and not _whole(
+        elif (is_folder_moved_as_one(before) or is_folder_moved_as_one(after)) and not _is_unchanged_folder(
             workspace, change, paths
         ):
             every += [ReversalPart(piece, touch.id, at) for piece in split_folder_change(change)]
@@ -405,7 +409,7 @@ def _folder_is_used(workspace: Workspace, change: Change, path: str) -> bool:
     return on_the_way and node_at(workspace.files, change.path, like_node=None) is None
 
 
-def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
+def _is_unchanged_folder(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
     """Whether a folder is unchanged and can be reverted as one."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
@@ -415,11 +419,11 @@ def _whole(workspace: Workspace, change: Change, paths: Collection[str]) -> bool
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
     """Return the change from the current node back to the one before, merged if needed; or a conflict."""
     before, after = change.before, change.after
-    if same_nodes(after, node) or (same_nodes(before, node) and not _differs(before, node)):
+    if same_nodes(after, node) or (same_nodes(before, node) and not _has_different_refs(before, node)):
         return Change(change.path, node, before)
     if node is None:
         return UndoConflict(change.path, "It was deleted since then.", None)
-    merged = _merged(base_node=after, our_node=node, their_node=before)
+    merged = _merged_text(base_node=after, our_node=node, their_node=before)
     if merged is None:
         large = any(it and it.kind == "file" and not it.known for it in (before, after))
         why = "and is too large to merge" if large else "in the same place"
@@ -433,7 +437,7 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Un
     return Change(change.path, plain_node, Node("file", source.encode(merged), node.mode))
 
 
-def _merged(*, base_node: Node | None, our_node: Node | None, their_node: Node | None) -> str | None:
+def _merged_text(*, base_node: Node | None, our_node: Node | None, their_node: Node | None) -> str | None:
     """Merge three text files; None on conflicts or binary content."""
     texts = []
     for node in (base_node, our_node, their_node):
@@ -510,7 +514,7 @@ def _outcome(
     return UndoOutcome(recorded.entry if recorded else None, changes.paths, conflicts, touched)
 
 
-def _differs(node: Node | None, other_node: Node | None) -> bool:
+def _has_different_refs(node: Node | None, other_node: Node | None) -> bool:
     """Whether two backed-up nodes have different references."""
     return bool(
         node and other_node and node.held and other_node.held and node.held.ref != other_node.held.ref

@@ -32,13 +32,13 @@ class OwnedOutputs:
 
     def get(self, name: str) -> bytes:
         """Return the bytes of a name; raises `KeyError` if it is missing or belongs to another owner."""
-        return self.store.get(self._own(name))
+        return self.store.get(self._checked_own_name(name))
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
-        return self.store.part(self._own(name), start, size)
+        return self.store.part(self._checked_own_name(name), start, size)
 
     def size(self, name: str) -> int:
-        return self.store.size(self._own(name))
+        return self.store.size(self._checked_own_name(name))
 
     def drop(self, name: str) -> None:
         if self._is_own(name):
@@ -47,7 +47,7 @@ class OwnedOutputs:
     def names(self) -> list[str]:
         return [name for name in self.store.names() if self._is_own(name)]
 
-    def _own(self, name: str) -> str:
+    def _checked_own_name(self, name: str) -> str:
         if not self._is_own(name):
             raise KeyError(name)
         return name

@@ -50,7 +50,7 @@ async def attach(ctx: Context, params: AttachParams) -> Result[AttachDetails]:
             receipt = await ctx.callbacks.deliver(one)
         except (CallbackFailed, Denied) as failure:
             raise type(failure)(f"{_so_far(attached)}{failure.message}", hint=failure.hint) from failure
-        attached.append(_attached(one, receipt))
+        attached.append(_details_of_attachment(one, receipt))
     return Result("\n".join(map(_row, attached)), AttachDetails(attached=attached))
 
 
@@ -76,7 +76,7 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
 
 
 def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
-    kind, name = sniff_media_type(path, data), _name(path)
+    kind, name = sniff_media_type(path, data), _file_name(path)
     return Attachment(
         name=name,
         path=path,
@@ -88,11 +88,11 @@ def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
     )
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2].removeprefix("output:")
 
 
-def _attached(attachment: Attachment, receipt: str) -> Attached:
+def _details_of_attachment(attachment: Attachment, receipt: str) -> Attached:
     return Attached(
         path=attachment.path,
         title=attachment.title,
@@ -105,7 +105,7 @@ def _attached(attachment: Attachment, receipt: str) -> Attached:
 
 def _row(attached: Attached) -> str:
     said = f": {attached.receipt}" if attached.receipt else "."
-    title = "" if attached.title == _name(attached.path) else f' as "{attached.title}"'
+    title = "" if attached.title == _file_name(attached.path) else f' as "{attached.title}"'
     facts = f"{attached.kind}, {attached.media_type}, {attached.bytes:,} bytes"
     return f"Delivered `{attached.path}`{title} ({facts}){said}"
 

@@ -98,7 +98,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
     command = Command(
         script=params.command,
         cwd=params.cwd or "",
-        limits=CommandLimits(seconds=_seconds(params)),
+        limits=CommandLimits(seconds=_timeout_seconds(params)),
         review=params.review,
         network="listed" if params.hosts else "off",
         hosts=tuple(params.hosts),
@@ -110,17 +110,17 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         return Result(f"Started {job.id}. Use `jobs` to read, control or kill it.", BashDetails(job=job.id))
 
     end = await ctx.commands.run(command)
-    return Result(await _told(ctx, end), _details(end))
+    return Result(await _result_text(ctx, end), _details(end))
 
 
-def _seconds(params: BashParams) -> float:
+def _timeout_seconds(params: BashParams) -> float:
     most = JOB_SECONDS if params.background else MAX_TIMEOUT_SECONDS
     usual = JOB_SECONDS if params.background else SECONDS
     return min(params.timeout or usual, most)
 
 
 def _details(command_exit: CommandExit) -> BashDetails:
-    stdout, stderr = map(_stream, command_exit.streams) if command_exit.streams else (None, None)
+    stdout, stderr = map(_clipped_stream, command_exit.streams) if command_exit.streams else (None, None)
     return BashDetails(
         code=command_exit.code,
         signal=command_exit.signal,
@@ -137,35 +137,35 @@ def _details(command_exit: CommandExit) -> BashDetails:
     )
 
 
-async def _told(ctx: Context, command_exit: CommandExit) -> str:
+async def _result_text(ctx: Context, command_exit: CommandExit) -> str:
     parts = [
-        _shown(command_exit.output),
-        _ending(command_exit),
+        _clipped_output(command_exit.output),
+        _exit_sentence(command_exit),
         *await changes_and_notes(ctx.search, command_exit),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _shown(output: CommandOutput) -> str:
+def _clipped_output(output: CommandOutput) -> str:
     """Return the head and tail of the output, and the path of the rest."""
     if not output.tail:
         whole = plain_output(decode_output(output.head)).rstrip("\n")
         clipped = clip_text(
             whole, max_lines=MAX_SHOWN_OUTPUT_LINES, max_bytes=MAX_SHOWN_OUTPUT_BYTES, keep="both"
         )
-        return clipped.text + (f"\n({_whole(output)})" if clipped.clipped else "")
+        return clipped.text + (f"\n({_output_size_note(output)})" if clipped.clipped else "")
     half = partial(clip_text, max_lines=MAX_SHOWN_OUTPUT_LINES // 2, max_bytes=MAX_SHOWN_OUTPUT_BYTES // 2)
     head = half(plain_output(decode_output(output.head, ends=False)), keep="head").text.rstrip("\n")
     tail = half(plain_output(decode_output(output.tail, starts=False)), keep="tail").text.rstrip("\n")
-    return f"{head}\n[… {_whole(output)} …]\n{tail}"
+    return f"{head}\n[… {_output_size_note(output)} …]\n{tail}"
 
 
-def _stream(output: CommandOutput) -> str:
+def _clipped_stream(output: CommandOutput) -> str:
     """Return one stream as shown, keeping its last line end, since programs join the streams."""
-    return _shown(output) + "\n" * (output.tail or output.head).endswith(b"\n")
+    return _clipped_output(output) + "\n" * (output.tail or output.head).endswith(b"\n")
 
 
-def _whole(output: CommandOutput) -> str:
+def _output_size_note(output: CommandOutput) -> str:
     missing = f", {output.dropped_bytes:,} of them dropped from the middle" if output.dropped_bytes else ""
     size = f"{output.lines:,} lines, {output.bytes:,} bytes{missing} in total"
     return f"{size}; `read` or `grep` `{output.kept}`" if output.kept else size
@@ -180,7 +180,7 @@ def last_output_line(answer: str) -> str:
     return lines[-1] if lines and _SIZE_LINE.fullmatch(last) else last
 
 
-def _ending(command_exit: CommandExit) -> str:
+def _exit_sentence(command_exit: CommandExit) -> str:
     took = f"after {command_exit.seconds:.1f} s"
     match command_exit.ended:
         case "timeout":

@@ -53,7 +53,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
             ctx.history, params.path, outcome, params.old_string, f"{params.path}: "
         )
     if isinstance(outcome, AlreadyApplied):
-        return _already(draft, outcome, params)
+        return _already_applied_result(draft, outcome, params)
     await ctx.files.apply(ChangeSet.of(draft.change(), note=params.description))
 
     diff = draft.diff()
@@ -70,7 +70,9 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     return Result(f"Replaced {outcome.count} in {draft.path}.{match_note(outcome)}\n{diff}", details)
 
 
-def _already(draft: Draft, already_applied: AlreadyApplied, params: EditParams) -> Result[EditDetails]:
+def _already_applied_result(
+    draft: Draft, already_applied: AlreadyApplied, params: EditParams
+) -> Result[EditDetails]:
     details = EditDetails(
         path=draft.path,
         replaced=0,

@@ -67,9 +67,9 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     """Fetch a web page."""
     going_on = any((params.cursor, params.section, params.find))
     page = await ctx.web.fetch(params.url, params.format, kept=going_on)
-    whole, images = await _body(ctx, page)
-    body = _wanted(whole, params)
-    start, same = _start(body, params)
+    whole, images = await _page_text_and_pictures(ctx, page)
+    body = _requested_part(whole, params)
+    start, same = _start_from_cursor(body, params)
     part = portion_that_fits(body, start, params.max_tokens)
     more = part.end < len(body)
     details = FetchDetails(
@@ -85,7 +85,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
         redirects=list(page.hops),
         kept=page.kept,
     )
-    text = _marked(ctx, details, part.text, _contents(whole, params) if more else "")
+    text = _text_marked_untrusted(ctx, details, part.text, _section_listing(whole, params) if more else "")
     if more:
         text += (
             f"\n({details.shown_tokens:,} of {details.tokens:,} tokens."
@@ -96,7 +96,7 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     return Result((Text(text), *images), details)
 
 
-async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
+async def _page_text_and_pictures(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
     """Convert the page to text and pictures."""
     if page.rendered.text is not None:
         return page.rendered.text, ()
@@ -115,7 +115,7 @@ async def _body(ctx: Context, page: WebPage) -> tuple[str, tuple[Image, ...]]:
     return text, images
 
 
-def _wanted(whole: str, params: FetchParams) -> str:
+def _requested_part(whole: str, params: FetchParams) -> str:
     """Return the requested section, or the passages that match the requested text."""
     if params.section is not None:
         found = sections(whole)
@@ -138,7 +138,7 @@ def _wanted(whole: str, params: FetchParams) -> str:
     return "\n\n".join(places)
 
 
-def _start(body: str, params: FetchParams) -> tuple[int, bool]:
+def _start_from_cursor(body: str, params: FetchParams) -> tuple[int, bool]:
     if params.cursor is None:
         return 0, True
     try:
@@ -147,14 +147,14 @@ def _start(body: str, params: FetchParams) -> tuple[int, bool]:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
-def _marked(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:
+def _text_marked_untrusted(ctx: Context, details: FetchDetails, text: str, listing: str) -> str:
     kind = details.media_type or "no type given"
     told = f"{details.url} ({kind}, {details.bytes:,} bytes)."
     title = f"Title: {details.title}" if details.title else ""
     return mark_untrusted(told, title, text.rstrip(), listing, secret=f"{ctx.call.id} {details.url}")
 
 
-def _contents(whole: str, params: FetchParams) -> str:
+def _section_listing(whole: str, params: FetchParams) -> str:
     """Return the list of headings for the first view of a page."""
     found = sections(whole)
     if params.section or params.find or params.cursor or not found:

@@ -70,13 +70,13 @@ class FindDetails(BaseModel):
 @tool(effects=("read",))
 async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     """Find paths by glob."""
-    params = params.model_copy(update={"pattern": _below(ctx, params.pattern)})
-    resume = _resume(params)
+    params = params.model_copy(update={"pattern": _workspace_glob(ctx, params.pattern)})
+    resume = _cursor_from_params(params)
     scope = _scope(params)
     most = params.offset + params.limit if resume is None else resume.entries_needed + params.limit
     found = await ctx.search.paths(scope, wanted=WANTED_KINDS[params.type], most=most)
     if not found.total:
-        return await _nothing(ctx, params, found)
+        return await _empty_result(ctx, params, found)
 
     aged = [(entry.path, entry.modified) for entry in found.found]
     start, sure = (params.offset, True) if resume is None else resume.place(aged)
@@ -94,7 +94,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     end = start + len(rows)
     more = end < found.total
     details = FindDetails(
-        entries=[_detail(entry) for entry in page[: len(rows)]],
+        entries=[_entry_detail(entry) for entry in page[: len(rows)]],
         total=found.total,
         next_offset=end if more else None,
         cursor=str(RecencyCursor.after(aged, end)) if more else None,
@@ -111,7 +111,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
 
 
-def _below(ctx: Context, pattern: str) -> str:
+def _workspace_glob(ctx: Context, pattern: str) -> str:
     """Convert a pattern to a glob relative to the workspace; absolute paths in it lose the root."""
     names = pattern.split("/")
     if ".." in names:
@@ -139,7 +139,7 @@ def _scope(params: FindParams) -> SearchScope:
     )
 
 
-def _resume(params: FindParams) -> RecencyCursor | None:
+def _cursor_from_params(params: FindParams) -> RecencyCursor | None:
     try:
         return RecencyCursor.parse(params.cursor) if params.cursor else None
     except BadRecencyCursor as problem:
@@ -150,13 +150,13 @@ def _row(entry: FolderEntry) -> str:
     return path_on_one_line(entry.path) + "/" * (entry.kind == "folder")
 
 
-def _detail(entry: FolderEntry) -> FindEntry:
+def _entry_detail(entry: FolderEntry) -> FindEntry:
     kind = "directory" if entry.kind == "folder" else entry.kind
     at = None if entry.modified is None else datetime.fromtimestamp(entry.modified, UTC)
     return FindEntry(path=without_surrogates(entry.path), kind=kind, bytes=entry.bytes, modified=at)
 
 
-async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
+async def _empty_result(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
     """Explain an empty result: which hidden, ignored or skipped files would have matched."""
     notes = ["No path matches.", *found.gaps.notes]
     scope = replace(_scope(params), timeout=FIND_PROBE_SECONDS)

@@ -96,24 +96,24 @@ class GrepDetails(BaseModel):
 async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     """Search file contents."""
     if params.mode != "content":
-        return await _files(ctx, params)
-    most = ranked_hits.hits_needed(params.offset, _cursor(params), params.limit)
-    found = await _asked(params).hits(ctx.search, ctx.syntax, most=most)
+        return await _matching_files_result(ctx, params)
+    most = ranked_hits.hits_needed(params.offset, _cursor_from_params(params), params.limit)
+    found = await _hit_query(params).hits(ctx.search, ctx.syntax, most=most)
     if not found.hits:
-        return await _nothing(ctx, params, found.gaps)
+        return await _empty_result(ctx, params, found.gaps)
 
     total = None if found.gaps.capped or found.gaps.timed_out else len(found.hits)
     page = ranked_hits.page_of_hits(
-        found, params.path, offset=params.offset, cursor=_cursor(params), limit=params.limit
+        found, params.path, offset=params.offset, cursor=_cursor_from_params(params), limit=params.limit
     )
     context = params.context if params.context is not None else CONTEXT_LINES_BY_HITS.get(total or 0, 0)
     seen = await ranked_hits.hits_in_context(ctx.search, ctx.syntax, page.found, context)
-    text, shown = ranked_hits.hits_text_within(seen, _room(params, found.gaps))
+    text, shown = ranked_hits.hits_text_within(seen, _tokens_for_hits(params, found.gaps))
 
     end = page.start + shown
     more = total is None or end < total
     details = GrepDetails(
-        hits=[_detail(sight) for sight in seen[:shown]],
+        hits=[_hit_detail(sight) for sight in seen[:shown]],
         total=total,
         next_offset=end if more else None,
         cursor=page.after(shown) if more else None,
@@ -128,7 +128,7 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     return Result(f"{text}\n{_footer(details, page, of)}", details)
 
 
-def _asked(params: GrepParams) -> ranked_hits.HitQuery:
+def _hit_query(params: GrepParams) -> ranked_hits.HitQuery:
     given = [params.pattern] if isinstance(params.pattern, str) else params.pattern
     ends = any("\n" in one or (params.syntax == "regex" and r"\n" in one) for one in given)
     patterns = SearchPatterns(
@@ -147,14 +147,14 @@ def _asked(params: GrepParams) -> ranked_hits.HitQuery:
     )
 
 
-def _cursor(params: GrepParams) -> SearchCursor | None:
+def _cursor_from_params(params: GrepParams) -> SearchCursor | None:
     try:
         return parse_cursor(params.cursor) if params.cursor else None
     except BadCursor as problem:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
-def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
+def _hit_detail(sight: ranked_hits.HitInContext) -> GrepHit:
     hit = sight.hit
     text = clip_line(hit.text, LINE_CHARS, around=sight.rendered_hit.at, part=hit.clipped)
     names = [without_surrogates(symbol.name) for symbol in sight.symbols]
@@ -163,7 +163,7 @@ def _detail(sight: ranked_hits.HitInContext) -> GrepHit:
     )
 
 
-def _room(params: GrepParams, gaps: SearchGaps) -> int:
+def _tokens_for_hits(params: GrepParams, gaps: SearchGaps) -> int:
     """Return the number of tokens available for hits."""
     return (
         (params.max_tokens or MAX_GREP_RESULT_TOKENS)
@@ -185,25 +185,29 @@ def _footer(
     return f"({' '.join([*notes, *details.left_out])})"
 
 
-async def _nothing(ctx: Context, params: GrepParams, gaps: SearchGaps) -> Result[GrepDetails]:
-    reasons = [] if gaps.timed_out else await ranked_hits.why_no_hits(ctx.search, _asked(params))
+async def _empty_result(ctx: Context, params: GrepParams, gaps: SearchGaps) -> Result[GrepDetails]:
+    reasons = [] if gaps.timed_out else await ranked_hits.why_no_hits(ctx.search, _hit_query(params))
     notes = ["No matches.", *gaps.notes, *reasons]
     return Result(" ".join(notes), GrepDetails(total=0, complete=gaps.complete, left_out=gaps.notes))
 
 
-async def _files(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
+async def _matching_files_result(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
     """List matching files, best first, or their match counts, highest first."""
-    found = await _asked(params).tallies(ctx.search, ctx.syntax)
+    found = await _hit_query(params).tallies(ctx.search, ctx.syntax)
     if not found.tallies:
-        return await _nothing(ctx, params, found.gaps)
+        return await _empty_result(ctx, params, found.gaps)
     total, matches = len(found.tallies), sum(tally.matches for tally in found.tallies)
     unknown = found.gaps.capped or found.gaps.timed_out
     by_count = params.mode == "counts"
     page = ranked_hits.page_of_files(
-        found, by_count=by_count, offset=params.offset, cursor=_cursor(params), limit=params.limit
+        found,
+        by_count=by_count,
+        offset=params.offset,
+        cursor=_cursor_from_params(params),
+        limit=params.limit,
     )
     rows = [path_on_one_line(tally.path) + f":{tally.matches}" * by_count for tally in page.found]
-    rows = rows[: count_rows_that_fit(rows, _room(params, found.gaps))]
+    rows = rows[: count_rows_that_fit(rows, _tokens_for_hits(params, found.gaps))]
     end = page.start + len(rows)
     details = GrepDetails(
         files=[

@@ -74,12 +74,12 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     if not params.job:
         raise InvalidInput("`job` is missing.", hint="`action=list` lists the jobs.")
     if params.action == "publish":
-        return await _published(ctx, params)
+        return await _publish_port(ctx, params)
     if params.action == "unpublish":
         job = await ctx.commands.unpublish(params.job, params.port)
         return Result(_row(job), _details(job, job.output.bytes))
     if params.action == "send":
-        await ctx.commands.send(params.job, _typed(params).encode())
+        await ctx.commands.send(params.job, _text_to_type(params).encode())
     elif params.action == "kill":
         await ctx.commands.kill(params.job)
     waited = {"wait": params.timeout, "send": REACTION_SECONDS}.get(params.action, 0.0)
@@ -89,7 +89,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     return await _output(ctx, job, params.since)
 
 
-def _typed(params: JobsParams) -> str:
+def _text_to_type(params: JobsParams) -> str:
     try:
         return params.text + "".join(key_sequence(key) for key in params.keys)
     except UnknownTerminalKey as unknown:
@@ -97,7 +97,7 @@ def _typed(params: JobsParams) -> str:
         raise InvalidInput(f"Unknown key {unknown}.", hint=hint) from None
 
 
-async def _published(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
+async def _publish_port(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     job_id, port = str(params.job), params.port
     ports = await _ports_once_it_listens(ctx, job_id, port, min(params.timeout, LISTEN_SECONDS))
     if port is None:

@@ -84,14 +84,14 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     )
     most = MAX_RESUMED_LIST_ENTRIES if params.cursor else params.limit
     tree = await ctx.search.tree(scope, depth=params.depth, most=most)
-    found = _after(tree.every, params.cursor)
+    found = _entries_after_cursor(tree.every, params.cursor)
     page = found.first(params.limit)
-    above = _folder(tree.entries.paths)
-    rows = each_path_on_one_line(_nested(page, above) if tree.below else _flat(page, above))
+    above = _common_folder(tree.entries.paths)
+    rows = each_path_on_one_line(_tree_rows(page, above) if tree.below else _flat_rows(page, above))
     page = page.first(count_rows_that_fit(rows, params.max_tokens or MAX_LIST_RESULT_TOKENS))
     left, cursor = tree.left_out + len(found) - len(page), page.paths[-1:]
     if tree.below:
-        order = _order(page.paths)
+        order = _indexes_in_tree_order(page.paths)
         page, rows = page.select_indexes(order), [rows[number] for number in order]
     details = _details(params, tree, page, left=left, cursor=cursor)
     head = each_path_on_one_line([above]) if above and page else []
@@ -99,27 +99,27 @@ async def list_(ctx: Context, params: ListParams) -> Result[ListDetails]:
     return Result("\n".join([*head, *rows[: len(page)], *notes]), details)
 
 
-def _after(listing: FolderListing, cursor: str | None) -> FolderListing:
+def _entries_after_cursor(listing: FolderListing, cursor: str | None) -> FolderListing:
     """Return the entries after the cursor's path in listing order, even if that path is gone by now."""
     if not cursor:
         return listing
-    last = _place(path_from_printable(cursor))
+    last = _path_sort_key(path_from_printable(cursor))
     return listing.select_indexes(
-        [number for number, path in enumerate(listing.paths) if _place(path) > last]
+        [number for number, path in enumerate(listing.paths) if _path_sort_key(path) > last]
     )
 
 
-def _place(path: str) -> tuple[int, list[str], bool, str]:
+def _path_sort_key(path: str) -> tuple[int, list[str], bool, str]:
     above, _, name = path.removesuffix("/").rpartition("/")
     return above.count("/") + bool(above), above.split("/"), path[-1] != "/", name
 
 
-def _folder(paths: Sequence[str]) -> str:
+def _common_folder(paths: Sequence[str]) -> str:
     """Return the path of the folder that contains all the entries; empty for the workspace."""
     return paths[0][: paths[0].rfind("/", 0, -1) + 1] if paths else ""
 
 
-def _flat(listing: FolderListing, above: str) -> Sequence[str]:
+def _flat_rows(listing: FolderListing, above: str) -> Sequence[str]:
     """Format a single folder's entries as one name per line, below the folder's path if one is given."""
     rows = _with_link_signs(listing)
     return [f"{INDENT}{row[len(above) :]}" for row in rows] if above else rows
@@ -133,7 +133,7 @@ def _with_link_signs(listing: FolderListing) -> Sequence[str]:
     ]
 
 
-def _nested(listing: FolderListing, above: str) -> list[str]:
+def _tree_rows(listing: FolderListing, above: str) -> list[str]:
     """Format entries as a tree: full paths, or names below a folder that is shown too."""
     levels = {above: 0} if above else {}
     rows = []
@@ -146,7 +146,7 @@ def _nested(listing: FolderListing, above: str) -> list[str]:
     return rows
 
 
-def _order(paths: Sequence[str]) -> Sequence[int]:
+def _indexes_in_tree_order(paths: Sequence[str]) -> Sequence[int]:
     """Return indexes that sort entries so that a folder's content follows it."""
     inside: dict[str, list[int]] = {path: [] for path in paths if path[-1] == "/"}
     top: list[int] = []

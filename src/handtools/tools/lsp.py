@@ -140,7 +140,7 @@ async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
     """Query the language server."""
     answer = await ctx.language.ask(await _question(ctx, params))
     if answer.files:
-        return await _rewritten(ctx, params, answer)
+        return await _apply_changes(ctx, params, answer)
     if params.operation == "hover":
         text = answer.text[:HOVER_CHARS] or f"{answer.server} has no information on it."
         return Result(text, LspDetails(server=answer.server, text=answer.text[:HOVER_CHARS]))
@@ -148,8 +148,8 @@ async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
         text = "\n".join(answer.titles) or f"{answer.server} offers no actions for that line."
         return Result(text, LspDetails(server=answer.server, titles=list(answer.titles)))
     if params.operation == "diagnostics":
-        return _diagnosed(answer)
-    return await _placed(ctx, params, answer)
+        return _diagnostics_result(answer)
+    return await _locations_result(ctx, params, answer)
 
 
 async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
@@ -177,7 +177,7 @@ async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
     return LanguageQuestion(kind=kind, path=params.path, line=place.line, column=place.column, text=text)
 
 
-async def _rewritten(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
+async def _apply_changes(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     changes = [Change.of(file.path, before=file.before, after=file.after) for file in answer.files]
     await ctx.files.apply(
         ChangeSet.of(*changes, note=f"{params.operation} {params.symbol} {params.text}".strip())
@@ -192,7 +192,7 @@ async def _rewritten(ctx: Context, params: LspParams, answer: LanguageAnswer) ->
     return Result("\n".join(said), LspDetails(server=answer.server, changed=paths))
 
 
-def _diagnosed(answer: LanguageAnswer) -> Result[LspDetails]:
+def _diagnostics_result(answer: LanguageAnswer) -> Result[LspDetails]:
     found = [each for verdict in answer.verdicts for each in verdict.diagnostics]
     unknown = [verdict for verdict in answer.verdicts if verdict.standing == "unknown"]
     said = []
@@ -206,14 +206,14 @@ def _diagnosed(answer: LanguageAnswer) -> Result[LspDetails]:
     said += [unknown_report_text(verdict) for verdict in unknown]
     details = LspDetails(
         server=answer.server,
-        diagnostics=[_complaint(each) for each in found],
+        diagnostics=[_diagnostic_details(each) for each in found],
         unknown=[verdict.path for verdict in unknown],
         total=len(found),
     )
     return Result("\n".join([*said, *answer.notes]) or "The server knows no files yet.", details)
 
 
-def _complaint(diagnostic: Diagnostic) -> LspError:
+def _diagnostic_details(diagnostic: Diagnostic) -> LspError:
     return LspError(
         path=diagnostic.path,
         line=diagnostic.line,
@@ -223,7 +223,7 @@ def _complaint(diagnostic: Diagnostic) -> LspError:
     )
 
 
-async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
+async def _locations_result(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Result[LspDetails]:
     if not answer.places:
         text = f"{answer.server} found none{' yet' if answer.partial else ''}."
         return Result(f"{text}{_COLD_NOTE if answer.partial else ''}", LspDetails(server=answer.server))
@@ -242,7 +242,7 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
     known = {(place.path, place.line): place for place in reversed(answer.places)}
     details = LspDetails(
         server=answer.server,
-        places=[_place(known.get((hit.path, hit.line)), hit) for hit in page.found[:shown]],
+        places=[_location_details(known.get((hit.path, hit.line)), hit) for hit in page.found[:shown]],
         total=len(hits),
         cursor=page.after(shown) if more else None,
     )
@@ -253,6 +253,6 @@ async def _placed(ctx: Context, params: LspParams, answer: LanguageAnswer) -> Re
     return Result(f"{text}\n({' '.join(notes)})", details)
 
 
-def _place(location: CodeLocation | None, hit: Hit) -> LspPlace:
+def _location_details(location: CodeLocation | None, hit: Hit) -> LspPlace:
     known = location or CodeLocation(hit.path, hit.line, 0, hit.line)
     return LspPlace(path=hit.path, line=hit.line, name=known.name, kind=known.kind)

@@ -59,12 +59,12 @@ class MultiEditDetails(BaseModel):
     notes: list[str]
 
 
-def _paths(params: MultiEditParams) -> Iterable[str]:
+def _paths_to_lock(params: MultiEditParams) -> Iterable[str]:
     """List the paths of all edits, to lock them."""
     return {path for path in (params.path, *(edit.path for edit in params.edits)) if path}
 
 
-@tool(paths=_paths)
+@tool(paths=_paths_to_lock)
 async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditDetails]:
     """Make several edits at once."""
     draft_set = DraftSet(ctx.files)
@@ -75,7 +75,7 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
         if path is None:
             raise InvalidInput(f"Edit {number} has no file.", hint="Set `path` in the edit or in the call.")
         where = f"Nothing was written. Edit {number} of {len(params.edits)} ({path}): "
-        draft, said, made = await _made(draft_set, single, path, where)
+        draft, said, made = await _apply_edit(draft_set, single, path, where)
         edited[draft.path] = edited.get(draft.path, 0) + made
         there += not made
         notes += [f"Edit {number}:{said}"] if said else []
@@ -83,12 +83,16 @@ async def multi_edit(ctx: Context, params: MultiEditParams) -> Result[MultiEditD
         await ctx.files.apply(draft_set.changes(params.description))
 
     drafts = draft_set.drafts.values()
-    details = MultiEditDetails(files=[_told(draft, edited[draft.path]) for draft in drafts], notes=notes)
+    details = MultiEditDetails(
+        files=[_file_details(draft, edited[draft.path]) for draft in drafts], notes=notes
+    )
     head = f"Edits applied: {len(params.edits) - there}, in {', '.join(draft.path for draft in drafts)}."
     return Result("\n".join([head, *notes, draft_set.diff()]), details)
 
 
-async def _made(drafts: DraftSet, single: SingleEdit, path: str, where: str) -> tuple[Draft, str, bool]:
+async def _apply_edit(
+    drafts: DraftSet, single: SingleEdit, path: str, where: str
+) -> tuple[Draft, str, bool]:
     """Apply one edit to its draft; return the draft, a note on the match, and whether anything changed."""
     try:
         if single.insert_line is None and not single.old_string:
@@ -119,7 +123,7 @@ def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
     draft.insert(single.insert_line, single.new_string)
 
 
-def _told(draft: Draft, edits: int) -> MultiEditFile:
+def _file_details(draft: Draft, edits: int) -> MultiEditFile:
     return MultiEditFile(
         path=draft.path,
         created=draft.before is None,

@@ -46,27 +46,27 @@ class PatchDetails(BaseModel):
     diff: str
 
 
-def _paths(params: PatchParams) -> Iterable[str]:
+def _paths_to_lock(params: PatchParams) -> Iterable[str]:
     """List the paths that the patch names, to lock them; empty if it can't be parsed."""
     try:
-        return {path for file in _read(params) for path in file.paths}
+        return {path for file in _parse_file_patches(params) for path in file.paths}
     except ToolError:
         return ()
 
 
-@tool(paths=_paths)
+@tool(paths=_paths_to_lock)
 async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     """Apply a patch."""
     drafts = DraftSet(ctx.files)
     files: list[PatchedFile] = []
     notes: list[str] = []
     there = False
-    for file in _read(params):
+    for file in _parse_file_patches(params):
         try:
-            draft, said, had = await _done(drafts, file)
+            draft, said, had = await _apply_file_patch(drafts, file)
         except ToolError as failure:
             raise type(failure)(f"Nothing was written. {failure.message}", hint=failure.hint) from None
-        files.append(_told(draft, file))
+        files.append(_file_details(draft, file))
         notes += [f"{file.path}: {note}." for note in said]
         there = there or had
     if not drafts.is_changed and not there:
@@ -81,7 +81,7 @@ async def patch(ctx: Context, params: PatchParams) -> Result[PatchDetails]:
     return Result(text, PatchDetails(files=files, notes=notes, diff=dedent_diff_content(drafts.diff())))
 
 
-def _read(params: PatchParams) -> list[FilePatch]:
+def _parse_file_patches(params: PatchParams) -> list[FilePatch]:
     if len(params.patch) > MAX_PATCH_CHARS:
         message = f"The patch has {len(params.patch):,} characters; the limit is {MAX_PATCH_CHARS:,}."
         raise TooLarge(message, hint="Send it in parts.")
@@ -98,7 +98,7 @@ def _read(params: PatchParams) -> list[FilePatch]:
     return [invert_patch(file) for file in reversed(files)]
 
 
-async def _done(drafts: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
+async def _apply_file_patch(drafts: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ...], bool]:
     """Apply the patch of one file to the drafts.
 
     Return the draft, notes on inexact matches, and whether part of the patch had been applied already.
@@ -121,7 +121,7 @@ async def _done(drafts: DraftSet, file: FilePatch) -> tuple[Draft, tuple[str, ..
         raise InvalidInput(f"{file.path} contains more than the patch deletes.", hint="Read it again.")
     draft.put("" if file.action == "delete" else patched.text)
     if file.executable is not None:
-        draft.mode = await _mode(drafts, draft, executable=file.executable)
+        draft.mode = await _mode_after_patch(drafts, draft, executable=file.executable)
     return draft, patched.notes, patched.there > 0
 
 
@@ -134,7 +134,7 @@ async def _added_before(drafts: DraftSet, file: FilePatch) -> Draft | None:
     return await drafts.open(file.path) if draft.body == added.text != "" else None
 
 
-async def _mode(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | None:
+async def _mode_after_patch(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | None:
     """Return the file's mode with execute permission for everyone who can read it, or for no one."""
     facts = await drafts.files.facts(draft.origin or draft.path)
     if facts is None:
@@ -142,7 +142,7 @@ async def _mode(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | No
     return facts.mode | (facts.mode & 0o444) >> 2 if executable else facts.mode & ~0o111
 
 
-def _told(draft: Draft, file: FilePatch) -> PatchedFile:
+def _file_details(draft: Draft, file: FilePatch) -> PatchedFile:
     before = "" if file.action == "add" else draft.source_text.body
     added, removed = count_changed_lines(before, draft.body)
     return PatchedFile(

@@ -53,7 +53,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     """Read files or parts of files."""
     budget = ReadBudget(MAX_LINES, MAX_BYTES, params.max_tokens)
     if not params.also:
-        piece = await _piece(ctx, params, params.path, budget)
+        piece = await _read_part(ctx, params, params.path, budget)
         return Result((Text(piece.text), *piece.images), ReadDetails(**dict(piece.facts)))
 
     views: list[FileViewResult] = []
@@ -78,23 +78,25 @@ async def _one_of_several(
             f"(Left out {left_out}.)", ViewFacts(path=path, left_out=left_out, clipped=True)
         )
     try:
-        return await _piece(ctx, params, path, budget)
+        return await _read_part(ctx, params, path, budget)
     except ToolError as failure:
         return FileViewResult(str(failure), ViewFacts(path=path, fault=failure.code))
 
 
-async def _piece(ctx: Context, params: ReadParams, text: str, budget: ReadBudget) -> FileViewResult:
+async def _read_part(ctx: Context, params: ReadParams, text: str, budget: ReadBudget) -> FileViewResult:
     wanted = parse_path_spec(text)
     try:
-        return await _viewing(ctx, params, wanted, budget, first=text == params.path).read_view()
+        return await _view_request(ctx, params, wanted, budget, first=text == params.path).read_view()
     except NotFound:
         # A file name may end like a range: an existing file takes precedence.
         if wanted.whole or await ctx.files.facts(text) is None:
             raise
-        return await _viewing(ctx, params, PathSpec(text), budget, first=text == params.path).read_view()
+        return await _view_request(
+            ctx, params, PathSpec(text), budget, first=text == params.path
+        ).read_view()
 
 
-def _viewing(
+def _view_request(
     ctx: Context, params: ReadParams, spec: PathSpec, budget: ReadBudget, *, first: bool
 ) -> FileViewRequest:
     requested = RequestedLines(spec.first, spec.last)
@@ -105,11 +107,11 @@ def _viewing(
             params.limit,
         )
     return FileViewRequest(
-        ctx, PathSpec(spec.path, spec.symbol), requested, params.view, _wish(params), budget
+        ctx, PathSpec(spec.path, spec.symbol), requested, params.view, _preview_request(params), budget
     )
 
 
-def _wish(params: ReadParams) -> PreviewRequest:
+def _preview_request(params: ReadParams) -> PreviewRequest:
     first, dash, last = (params.pages or "").partition("-")
     end = None if dash and not last else int(last or first or 0) or None
     return PreviewRequest(first=int(first) if first else None, last=end, rendered=params.view == "image")

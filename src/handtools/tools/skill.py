@@ -53,19 +53,19 @@ async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     """List the skills, or load one."""
     found = nearest_skill_per_name(await ctx.skills.found(params.near))
     if not params.name:
-        return _listed(found, params.context_tokens)
+        return _listing_result(found, params.context_tokens)
     wanted = next((each for each in found if each.name == params.name), None)
     if wanted is None:
-        raise _unknown(params.name, [each.name for each in found])
+        raise _unknown_skill_error(params.name, [each.name for each in found])
     data = await ctx.files.read(wanted.file, size=MAX_SKILL_FILE_BYTES)
     body = read_frontmatter(decode(data).body).body
     bundle = await ctx.skills.bundle(wanted)
     files = [f"{wanted.folder}/{facts.path}" for facts in bundle.files]
     details = SkillDetails(skills=[_entry(wanted)], files=files, left_out=int(bundle.more))
-    return Result("\n".join((*_head(wanted, bundle), "", body)), details)
+    return Result("\n".join((*_header_lines(wanted, bundle), "", body)), details)
 
 
-def _listed(skills: list[Skill], context_tokens: int) -> Result[SkillDetails]:
+def _listing_result(skills: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     offered = [each for each in skills if each.listed]
     shared = skill_listing(offered, context_tokens)
     details = SkillDetails(
@@ -76,7 +76,7 @@ def _listed(skills: list[Skill], context_tokens: int) -> Result[SkillDetails]:
     return Result(shared.text or "There are no skills here.", details)
 
 
-def _head(skill: Skill, files: SkillFileList) -> list[str]:
+def _header_lines(skill: Skill, files: SkillFileList) -> list[str]:
     """Return lines with the skill's path, URL and files."""
     rows = [f"Skill `{skill.name}` ({skill.origin}): {skill.folder} ({skill.location})"]
     rows += [
@@ -96,7 +96,7 @@ def _entry(skill: Skill) -> SkillEntry:
     )
 
 
-def _unknown(name: str, names: list[str]) -> NotFound:
+def _unknown_skill_error(name: str, names: list[str]) -> NotFound:
     close = similar_names(name, names, most=3)
     hint = f"Did you mean {', '.join(close)}?" if close else "Leave out `name` to list the skills."
     return NotFound(f"Unknown skill `{name}`.", hint=hint)

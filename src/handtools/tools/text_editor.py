@@ -111,9 +111,9 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
         return Result("\n".join([head, params.path, *rows]), details)
     draft = await Draft.read(ctx.files, params.path)
     rows = lines.split_lines(draft.body)
-    first, last = _range(params.view_range, len(rows))
+    first, last = _checked_view_range(params.view_range, len(rows))
     shown = rows[first - 1 : last]
-    details.file_content = _content("".join(shown))
+    details.file_content = _content_for_details("".join(shown))
     text = lines.number_lines(shown, first) if rows else ""
     if most is not None and len(text) > most:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
@@ -134,7 +134,7 @@ async def _tree(ctx: Context, shown: str, folder_facts: FileFacts, levels: int) 
     return rows
 
 
-def _range(given: list[int] | None, total: int) -> tuple[int, int]:
+def _checked_view_range(given: list[int] | None, total: int) -> tuple[int, int]:
     if given is None:
         return 1, total
     first, last = given
@@ -151,13 +151,15 @@ async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDe
     if await ctx.files.facts(params.path) is not None:
         message = f"File already exists at: {params.path}. `create` does not overwrite."
         raise AlreadyExists(message, hint="Use str_replace or insert.")
-    return await _landed(ctx, params, Draft.for_new_file(params.path, params.file_text), "File created at")
+    return await _apply_draft(
+        ctx, params, Draft.for_new_file(params.path, params.file_text), "File created at"
+    )
 
 
 async def _edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
     draft = await Draft.read(ctx.files, params.path)
     _insert(draft, params) if params.command == "insert" else _replace(draft, params)
-    return await _landed(ctx, params, draft, "Edited")
+    return await _apply_draft(ctx, params, draft, "Edited")
 
 
 def _replace(draft: Draft, params: TextEditorParams) -> None:
@@ -194,12 +196,12 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
     if await ctx.files.facts(params.path) is None:
         return Result(f"Last edit to {params.path} undone: it had created the file.{when}", details)
     body = (await Draft.read(ctx.files, params.path)).body
-    details.file_content = _content(body)
+    details.file_content = _content_for_details(body)
     rows = lines.number_lines(lines.split_lines(body), 1)
     return Result(f"Last edit to {params.path} undone.{when} With line numbers:\n{rows}\n", details)
 
 
-async def _landed(
+async def _apply_draft(
     ctx: Context, params: TextEditorParams, draft: Draft, verb: str
 ) -> Result[TextEditorDetails]:
     await ctx.files.apply(ChangeSet.of(draft.change()))
@@ -217,12 +219,12 @@ async def _landed(
         diff=dedent_diff_content(draft.diff()),
         first_changed_line=line,
         changes_made=True,
-        file_content=_content(draft.body),
+        file_content=_content_for_details(draft.body),
         old_length=len(params.old_str or ""),
         new_length=len(new or ""),
     )
     return Result(text, details)
 
 
-def _content(body: str) -> str | None:
+def _content_for_details(body: str) -> str | None:
     return without_surrogates(body) if len(body) <= MAX_DETAILS_CONTENT_BYTES else None

@@ -83,7 +83,7 @@ class UndoDetails(BaseModel):
 @tool
 async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     """Undo recorded changes."""
-    scope, name = _target(params)
+    scope, name = _scope_and_name(params)
     if not params.scope and scope == "path" and await _is_change_number(ctx, params):
         scope = "call"
     if scope != "path" and (params.version is not None or params.action == "versions"):
@@ -107,10 +107,10 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
         removed=[each.path for each in undone.touched if each.action == "deleted"],
         conflicts=conflicts,
     )
-    return Result(_told(undone, dry_run=params.dry_run), details)
+    return Result(_result_text(undone, dry_run=params.dry_run), details)
 
 
-def _target(params: UndoParams) -> tuple[UndoScope, str]:
+def _scope_and_name(params: UndoParams) -> tuple[UndoScope, str]:
     """Return scope and name of the changes to undo; raises if they are ambiguous."""
     if params.since:
         if params.name or params.scope:
@@ -140,7 +140,7 @@ async def _versions(ctx: Context, path: str) -> Result[UndoDetails]:
     return Result("\n".join(rows), UndoDetails(versions=[v.number for v in found]))
 
 
-def _told(undone: UndoOutcome, *, dry_run: bool) -> str:
+def _result_text(undone: UndoOutcome, *, dry_run: bool) -> str:
     verbs = _PLANS if dry_run else _VERBS
     text = changed_files_text([ChangedFile(verbs[each.action], each.path) for each in undone.touched])
     if dry_run:

@@ -49,8 +49,8 @@ class WriteDetails(BaseModel):
 @tool
 async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     """Write a whole file."""
-    before, unseen = await _present(ctx, params)
-    after = _encoded(params, before)
+    before, unseen = await _replaced_bytes_and_note(ctx, params)
+    after = _encoded_content(params, before)
     if len(after) > MAX_BYTES:
         raise TooLarge(
             f"{len(after):,} bytes exceed the limit of {MAX_BYTES:,}.", hint="Write it in parts."
@@ -77,7 +77,7 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     return Result(f"{verb} {path} ({len(after):,} bytes).{unseen}", details)
 
 
-async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
+async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
     """Return the bytes to be replaced, and a sentence if the agent has not read them."""
     facts = await ctx.files.facts(params.path)
     if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
@@ -94,7 +94,7 @@ async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str
     before = await ctx.files.read(params.path)
     if seen is not None and seen != before:
         raise Stale(
-            f"`{params.path}` changed since you last saw it.\n{_since(params.path, seen, before)}",
+            f"`{params.path}` changed since you last saw it.\n{_diff_since_read(params.path, seen, before)}",
             hint="Include those changes and write again, or edit the file.",
         )
     unseen = "" if seen is not None or not before else _unseen_text(before)
@@ -106,7 +106,7 @@ def _unseen_text(before: bytes) -> str:
     return f" You had not read the {what} that you replaced; `undo` restores them."
 
 
-def _since(path: str, seen: bytes, before: bytes) -> str:
+def _diff_since_read(path: str, seen: bytes, before: bytes) -> str:
     if is_binary(seen) or is_binary(before):
         return ""
     diff = without_surrogates(
@@ -117,7 +117,7 @@ def _since(path: str, seen: bytes, before: bytes) -> str:
     ).text
 
 
-def _encoded(params: WriteParams, before: bytes | None) -> bytes:
+def _encoded_content(params: WriteParams, before: bytes | None) -> bytes:
     """Encode the text in the encoding of the file that it replaces; raises if that is not possible."""
     try:
         if before is not None and not is_binary(before):

@@ -52,7 +52,9 @@ def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
 def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
     """The items that are missing from the JSON list at a path of keys."""
     member = _member(text, path)
-    there = [] if member is None else [_parsed(text[start:end]) for start, end in _items(text, member)]
+    there = (
+        [] if member is None else [_parse_json(text[start:end]) for start, end in _item_spans(text, member)]
+    )
     return [item for item in items if item not in there]
 
 
@@ -62,7 +64,7 @@ def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     if member is None:
         return set_value(text, path, list(items))
     written = [json.dumps(item, ensure_ascii=False) for item in items]
-    there, place = _items(text, member), member.value + 1
+    there, place = _item_spans(text, member), member.value + 1
     if not there:
         inside = text[place : member.end - 1]
         return (
@@ -80,18 +82,18 @@ def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> s
         member = _member(text, path)
         if member is None:
             return text
-        there = _items(text, member)
-        at = next((n for n, (start, end) in enumerate(there) if _parsed(text[start:end]) == item), None)
+        there = _item_spans(text, member)
+        at = next((n for n, (start, end) in enumerate(there) if _parse_json(text[start:end]) == item), None)
         if at is None:
             continue
         start, end = there[at]
-        after = _skip(text, end)
+        after = _skip_blanks_and_comments(text, end)
         if text[after] == ",":
             # Also remove the whitespace before the item, so that the next one takes its place.
             lead = _space_before(text, start)
             text = text[:lead] + text[after + 1 :]
         elif at:
-            comma = _skip(text, there[at - 1][1])
+            comma = _skip_blanks_and_comments(text, there[at - 1][1])
             text = text[:comma] + text[comma + 1 : _space_before(text, start)] + text[end:]
         else:
             text = text[:start].rstrip(" \t\n") + text[end:].lstrip(" \t\n")
@@ -102,17 +104,17 @@ def set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set a value at a path of keys in JSON text, creating missing objects. Returns the new config text."""
     if not text.strip():
         text = "{}\n"
-    outer = _object(text, _skip(text, 0))
+    outer = _object_span(text, _skip_blanks_and_comments(text, 0))
     for depth, key in enumerate(path):
         found = next((member for member in outer.members if member.key == key), None)
         last = depth == len(path) - 1
         if found is None:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
-            return _inserted(text, outer, key, value, depth + 1)
+            return _with_member(text, outer, key, value, depth + 1)
         if last:
-            return text[: found.value] + _written(value, depth + 1) + text[found.end :]
-        outer = _object(text, found.value)
+            return text[: found.value] + _indented_json(value, depth + 1) + text[found.end :]
+        outer = _object_span(text, found.value)
     return text
 
 
@@ -123,7 +125,7 @@ def remove_value(text: str, path: Sequence[str]) -> str:
     """
     if not text.strip():
         return text
-    chain = [_object(text, _skip(text, 0))]
+    chain = [_object_span(text, _skip_blanks_and_comments(text, 0))]
     members: list[JsonMemberSpan] = []
     for key in path:
         found = next((member for member in chain[-1].members if member.key == key), None)
@@ -131,37 +133,37 @@ def remove_value(text: str, path: Sequence[str]) -> str:
             return text
         members.append(found)
         if len(members) < len(path):
-            chain.append(_object(text, found.value))
+            chain.append(_object_span(text, found.value))
     while len(members) > 1 and len(chain[-1].members) == 1:
         members.pop()
         chain.pop()
-    return _removed(text, chain[-1], members[-1])
+    return _without_member(text, chain[-1], members[-1])
 
 
 def _member(text: str, path: Sequence[str]) -> JsonMemberSpan | None:
     if not text.strip():
         return None
-    at, found = _skip(text, 0), None
+    at, found = _skip_blanks_and_comments(text, 0), None
     for key in path:
-        found = next((member for member in _object(text, at).members if member.key == key), None)
+        found = next((member for member in _object_span(text, at).members if member.key == key), None)
         if found is None:
             return None
         at = found.value
     return found
 
 
-def _items(text: str, member: JsonMemberSpan) -> list[tuple[int, int]]:
+def _item_spans(text: str, member: JsonMemberSpan) -> list[tuple[int, int]]:
     """The start and end offsets of each item of a JSON list."""
     if text[member.value] != "[":
         raise UsageError("The configuration has another type of value where a list is expected.")
     items: list[tuple[int, int]] = []
-    here = _skip(text, member.value + 1)
+    here = _skip_blanks_and_comments(text, member.value + 1)
     while text[here] != "]":
-        end = _end(text, here)
+        end = _value_end(text, here)
         items.append((here, end))
-        here = _skip(text, end)
+        here = _skip_blanks_and_comments(text, end)
         if text[here] == ",":
-            here = _skip(text, here + 1)
+            here = _skip_blanks_and_comments(text, here + 1)
     return items
 
 
@@ -171,9 +173,9 @@ def _space_before(text: str, at: int) -> int:
     return at
 
 
-def _inserted(text: str, outer_span: JsonObjectSpan, key: str, value: Any, depth: int) -> str:
+def _with_member(text: str, outer_span: JsonObjectSpan, key: str, value: Any, depth: int) -> str:
     """Insert a member as the first of an object, with its comma, so that removing it restores the text."""
-    entry = f"\n{'  ' * depth}{json.dumps(key)}: {_written(value, depth)}"
+    entry = f"\n{'  ' * depth}{json.dumps(key)}: {_indented_json(value, depth)}"
     place = outer_span.start + 1
     if outer_span.members:
         return f"{text[:place]}{entry},{text[place:]}"
@@ -182,66 +184,66 @@ def _inserted(text: str, outer_span: JsonObjectSpan, key: str, value: Any, depth
     return f"{text[:place]}{entry}{closing}{text[outer_span.end :]}"
 
 
-def _removed(text: str, outer_span: JsonObjectSpan, member: JsonMemberSpan) -> str:
+def _without_member(text: str, outer_span: JsonObjectSpan, member: JsonMemberSpan) -> str:
     index, end = outer_span.members.index(member), member.end
     line = text.rfind("\n", 0, member.start)
     start = line if line > outer_span.start and not text[line : member.start].strip() else member.start
-    after = _skip(text, end)
+    after = _skip_blanks_and_comments(text, end)
     if text[after] == ",":
         return text[:start] + text[after + 1 :]
     if index:
-        comma = _skip(text, outer_span.members[index - 1].end)
+        comma = _skip_blanks_and_comments(text, outer_span.members[index - 1].end)
         return text[:comma] + text[comma + 1 : start] + text[end:]
     inside = text[outer_span.start + 1 : start] + text[end : outer_span.end]
     return text[: outer_span.start + 1] + (inside if inside.strip() else "") + text[outer_span.end :]
 
 
-def _written(value: Any, depth: int) -> str:
+def _indented_json(value: Any, depth: int) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
 
 
-def _object(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
+def _object_span(text: str, at: int, depth: int = 0) -> JsonObjectSpan:
     if at >= len(text) or text[at] != "{":
         raise UsageError("The configuration has another type of value where an object is expected.")
     members: list[JsonMemberSpan] = []
-    here = _skip(text, at + 1)
+    here = _skip_blanks_and_comments(text, at + 1)
     while here < len(text) and text[here] != "}":
         string = _STRING.match(text, here)
         if string is None:
             raise UsageError("The configuration is not JSON that can be changed safely.")
-        colon = _skip(text, string.end())
+        colon = _skip_blanks_and_comments(text, string.end())
         if text[colon : colon + 1] != ":":
             raise UsageError("The configuration is not JSON that can be changed safely.")
-        value = _skip(text, colon + 1)
-        end = _end(text, value, depth + 1)
-        members.append(JsonMemberSpan(_parsed(string[0]), here, value, end))
-        here = _skip(text, end)
+        value = _skip_blanks_and_comments(text, colon + 1)
+        end = _value_end(text, value, depth + 1)
+        members.append(JsonMemberSpan(_parse_json(string[0]), here, value, end))
+        here = _skip_blanks_and_comments(text, end)
         if text[here : here + 1] == ",":
-            here = _skip(text, here + 1)
+            here = _skip_blanks_and_comments(text, here + 1)
     if here >= len(text):
         raise UsageError("The configuration is incomplete: a closing brace is missing.")
     return JsonObjectSpan(at, here, tuple(members))
 
 
-def _parsed(written: str) -> Any:
+def _parse_json(written: str) -> Any:
     try:
         return json.loads(written)
     except ValueError as problem:
         raise UsageError("The configuration is not JSON that can be changed safely.") from problem
 
 
-def _end(text: str, at: int, depth: int = 0) -> int:
+def _value_end(text: str, at: int, depth: int = 0) -> int:
     """The end offset of the JSON value that starts at an offset."""
     if depth > _MAX_DEPTH:
         raise UsageError("The configuration is nested too deeply to be changed safely.")
     if text[at : at + 1] == "{":
-        return _object(text, at, depth).end + 1
+        return _object_span(text, at, depth).end + 1
     if text[at : at + 1] == "[":
-        here = _skip(text, at + 1)
+        here = _skip_blanks_and_comments(text, at + 1)
         while here < len(text) and text[here] != "]":
-            here = _skip(text, _end(text, here, depth + 1))
+            here = _skip_blanks_and_comments(text, _value_end(text, here, depth + 1))
             if text[here : here + 1] == ",":
-                here = _skip(text, here + 1)
+                here = _skip_blanks_and_comments(text, here + 1)
         return here + 1
     found = _STRING.match(text, at) or _PLAIN.match(text, at)
     if found is None:
@@ -249,6 +251,6 @@ def _end(text: str, at: int, depth: int = 0) -> int:
     return found.end()
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_blanks_and_comments(text: str, at: int) -> int:
     found = _SPACE_OR_COMMENT.match(text, at)
     return found.end() if found else at

@@ -14,18 +14,18 @@ _VALUE = r"(\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[^\s#,\[\]{}\"']+)"
 
 def find_value_text(text: str, path: Sequence[str]) -> str | None:
     """The TOML source at a path of keys: a table with its header, or a value; None if neither exists."""
-    block = _table(path).search(text)
+    block = _table_pattern(path).search(text)
     if block is not None:
         return block[0].strip("\n") + "\n"
-    value = _value(text, path)
+    value = _value_match(text, path)
     return None if value is None else value[1]
 
 
 def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
     """Put the given TOML source text (a table or value) at a path of keys. Returns the new config text."""
     if written.lstrip().startswith("["):
-        return _appended(remove_value(text, path), written)
-    return _set(text, path, written)
+        return _with_appended_block(remove_value(text, path), written)
+    return _with_value(text, path, written)
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
@@ -33,12 +33,14 @@ def set_value(text: str, path: Sequence[str], value: Any) -> str:
 
     Returns the new config text. Raises `UsageError` if parsing it does not return the value.
     """
-    _understood(text)
+    _parse_toml(text)
     if not isinstance(value, Mapping):
-        return _checked(_set(text, path, json.dumps(value)), path, value)
+        return _verified_text(_with_value(text, path, json.dumps(value)), path, value)
     # JSON strings, lists and booleans are also valid TOML.
     lines = [f"[{'.'.join(path)}]", *(f"{key} = {json.dumps(item)}" for key, item in value.items())]
-    return _checked(_appended(remove_value(text, path), "\n".join(lines) + "\n"), path, dict(value))
+    return _verified_text(
+        _with_appended_block(remove_value(text, path), "\n".join(lines) + "\n"), path, dict(value)
+    )
 
 
 def remove_value(text: str, path: Sequence[str]) -> str:
@@ -46,8 +48,8 @@ def remove_value(text: str, path: Sequence[str]) -> str:
 
     A table that becomes empty is also removed. Returns the new config text.
     """
-    _understood(text)
-    block = _table(path)
+    _parse_toml(text)
+    block = _table_pattern(path)
     while found := block.search(text):
         before, after = text[: found.start()], text[found.end() :]
         text = (
@@ -56,28 +58,28 @@ def remove_value(text: str, path: Sequence[str]) -> str:
             + ("\n" if before and after else "")
             + after
         )
-    value = _value(text, path)
+    value = _value_match(text, path)
     if value is None:
         return text
     start = text.rfind("\n", 0, value.start(1)) + 1
     end = text.find("\n", value.end(1))
     rest = text[end + 1 :] if end >= 0 else ""
     text = rest.removeprefix("\n") if not start else text[:start] + rest
-    alone = _table(path[:-1]).search(text) if len(path) > 1 else None
+    alone = _table_pattern(path[:-1]).search(text) if len(path) > 1 else None
     if alone is not None and not alone[0].strip().partition("\n")[2].strip():
         return remove_value(text, path[:-1])
     return text
 
 
-def _table(path: Sequence[str]) -> re.Pattern[str]:
+def _table_pattern(path: Sequence[str]) -> re.Pattern[str]:
     name = re.escape(".".join(path))
     return re.compile(
         rf"(?:^|\n)\n?\[{name}(?:\.[^\]]*)?\][^\n]*(?:\n|$)(?:(?!\[)[^\n]*(?:\n|$))*?(?=\n*\[|\n*\Z)\n*"
     )
 
 
-def _value(text: str, path: Sequence[str]) -> re.Match[str] | None:
-    start, end = _body(text, path[:-1])
+def _value_match(text: str, path: Sequence[str]) -> re.Match[str] | None:
+    start, end = _table_body_span(text, path[:-1])
     if start < 0:
         return None
     return re.compile(rf"^[ \t]*{re.escape(path[-1])}[ \t]*=[ \t]*{_VALUE}", re.MULTILINE).search(
@@ -85,7 +87,7 @@ def _value(text: str, path: Sequence[str]) -> re.Match[str] | None:
     )
 
 
-def _body(text: str, table: Sequence[str]) -> tuple[int, int]:
+def _table_body_span(text: str, table: Sequence[str]) -> tuple[int, int]:
     """Start and end offset of the key lines of a TOML table; (-1, -1) if it has no header."""
     start = 0
     if table:
@@ -97,28 +99,28 @@ def _body(text: str, table: Sequence[str]) -> tuple[int, int]:
     return start, following.start() if following else len(text)
 
 
-def _set(text: str, path: Sequence[str], written: str) -> str:
-    there = _value(text, path)
+def _with_value(text: str, path: Sequence[str], written: str) -> str:
+    there = _value_match(text, path)
     if there is not None:
         return text[: there.start(1)] + written + text[there.end(1) :]
     line = f"{path[-1]} = {written}\n"
-    start, _end = _body(text, path[:-1])
+    start, _end = _table_body_span(text, path[:-1])
     if start < 0:
-        return _appended(text, f"[{'.'.join(path[:-1])}]\n{line}")
+        return _with_appended_block(text, f"[{'.'.join(path[:-1])}]\n{line}")
     gap = "\n" if start and not text[:start].endswith("\n") else ""
     # Separate top-level keys from the first table with a blank line.
     line += "\n" if not start and text.startswith("[") else ""
     return text[:start] + gap + line + text[start:]
 
 
-def _appended(text: str, block: str) -> str:
+def _with_appended_block(text: str, block: str) -> str:
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
     return text + gap + block
 
 
-def _checked(text: str, path: Sequence[str], value: Any) -> str:
+def _verified_text(text: str, path: Sequence[str], value: Any) -> str:
     """Return the TOML text, or raise `UsageError` if parsing it does not give the value at the path."""
-    found: Any = _understood(text)
+    found: Any = _parse_toml(text)
     for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
     if found != value:
@@ -128,7 +130,7 @@ def _checked(text: str, path: Sequence[str], value: Any) -> str:
     return text
 
 
-def _understood(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:

@@ -18,13 +18,13 @@ def find_value_text(text: str, path: Sequence[str]) -> str | None:
             rf"^{re.escape(path[0])}:[^\n]*\n((?:[ \t]+[^\n]*\n|- [^\n]*\n)*)", text, re.MULTILINE
         )
         return None if section is None else section[1]
-    found = _ours(path).search(text)
+    found = _entry_pattern(path).search(text)
     return None if found is None else text[found.end(1) : found.end()]
 
 
 def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
     """Replace the lines at a path of keys with the given YAML source lines. Returns the new config text."""
-    return _inserted(remove_value(text, path), path[0], written)
+    return _with_inserted_block(remove_value(text, path), path[0], written)
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
@@ -42,52 +42,53 @@ def remove_value(text: str, path: Sequence[str]) -> str:
 
     Returns the new config text.
     """
-    found = _ours(path).search(text)
-    return text if found is None else _without(text, found, path[0])
+    found = _entry_pattern(path).search(text)
+    return text if found is None else _without_match(text, found, path[0])
 
 
 def missing_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> list[str]:
     """The items that are missing from the YAML list at a path of keys."""
-    return [item for item in items if _word(path[0], item).search(text) is None]
+    return [item for item in items if _list_item_pattern(path[0], item).search(text) is None]
 
 
 def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Prepend items to the YAML list at a path of keys. Returns the new config text."""
     there = re.search(rf"^{re.escape(path[0])}:[ \t]*\n([ \t]*)- ", text, re.MULTILINE)
     indent = there[1] if there else "  "
-    return _inserted(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
+    return _with_inserted_block(text, path[0], "".join(f"{indent}- {item}\n" for item in items))
 
 
 def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
     """Remove items from the YAML list at a path of keys. Returns the new config text."""
     for item in items:
-        found = _word(path[0], item).search(text)
+        found = _list_item_pattern(path[0], item).search(text)
         if found is not None:
-            text = _without(text, found, path[0])
+            text = _without_match(text, found, path[0])
     return text
 
 
-def _ours(path: Sequence[str]) -> re.Pattern[str]:
+def _entry_pattern(path: Sequence[str]) -> re.Pattern[str]:
     name = re.escape(path[-1])
     if NAMED_ITEM_KEY in path:
         first, more = rf"  - name:[ \t]*[\"']?{name}[\"']?[ \t]*\n", r"(?:    [^\n]*(?:\n|\Z))*"
     else:
         first, more = rf"  {name}:[ \t]*\n", r"(?:   [^\n]*(?:\n|\Z))*"
-    return re.compile(_above(path[0]) + first + more, re.MULTILINE)
+    return re.compile(_section_start_regex(path[0]) + first + more, re.MULTILINE)
 
 
-def _word(section: str, item: str) -> re.Pattern[str]:
+def _list_item_pattern(section: str, item: str) -> re.Pattern[str]:
     return re.compile(
-        rf"{_above(section)}[ \t]*- [\"']?{re.escape(item)}[\"']?[ \t]*(?:\n|\Z)", re.MULTILINE
+        rf"{_section_start_regex(section)}[ \t]*- [\"']?{re.escape(item)}[\"']?[ \t]*(?:\n|\Z)",
+        re.MULTILINE,
     )
 
 
-def _above(section: str) -> str:
+def _section_start_regex(section: str) -> str:
     """A regex for a YAML section's heading and its lines before the entry being searched for."""
     return rf"(^{re.escape(section)}:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*- [^\n]*\n|[ \t]*#[^\n]*\n|\n)*?)"
 
 
-def _inserted(text: str, section: str, block: str) -> str:
+def _with_inserted_block(text: str, section: str, block: str) -> str:
     head = re.search(rf"^{re.escape(section)}:[ \t]*(?:\{{\}}|\[\])?[ \t]*(?:\n|\Z)", text, re.MULTILINE)
     if head is not None:
         return f"{text[: head.start()]}{section}:\n{block}{text[head.end() :]}"
@@ -97,7 +98,7 @@ def _inserted(text: str, section: str, block: str) -> str:
     return f"{text}{gap}{section}:\n{block}"
 
 
-def _without(text: str, found: re.Match[str], section: str) -> str:
+def _without_match(text: str, found: re.Match[str], section: str) -> str:
     head, rest = found[1], text[found.end() :]
     alone = head.strip() == f"{section}:" and not re.match(r"[ \t]|- ", rest)
     return text[: found.start()] + ("" if alone else head) + rest

@@ -59,7 +59,7 @@ class ApprovalGate:
         Does not ask the user: a verdict of "ask" is only returned.
         """
         decision = self.policy.decide(effect, self.call.tool)
-        self._tell(effect, decision)
+        self._announce_decision(effect, decision)
         if decision.verdict == "deny":
             raise Denied(f"`{decision.target}` is off limits ({decision.rule}).", hint=decision.reason)
         return decision
@@ -68,10 +68,10 @@ class ApprovalGate:
         """Whether the policy allows an effect; otherwise the caller must `admit` it."""
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict == "allow":
-            self._tell(effect, decision)
+            self._announce_decision(effect, decision)
         return decision.verdict == "allow"
 
-    def _tell(self, effect: Effect, decision: Decision) -> None:
+    def _announce_decision(self, effect: Effect, decision: Decision) -> None:
         self.strictest = strictest_decision(filter(None, (self.strictest, decision)))
         if decision.verdict != "allow" or effect.kind != "read":
             self.announce(Decided(self.call.id, decision.verdict, decision.rule, effect_targets(effect)))

@@ -95,7 +95,7 @@ class _PreviewText:
 
     def _note(self, name: str, text: str) -> Iterator[str]:
         """Yield a note as comment lines; one with several lines is put below its name."""
-        rows = self._cut(text, MAX_PREVIEW_NOTE_LINES)
+        rows = self._clip_and_count_hidden(text, MAX_PREVIEW_NOTE_LINES)
         if "\n" not in rows:
             yield f"# {name}: {rows}"
             return
@@ -116,9 +116,9 @@ class _PreviewText:
         room = max(MIN_FILE_DIFF_LINES, MAX_PREVIEW_LINES // len(every))
         # One-line descriptions are in the list above already.
         diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
-        return "\n".join([*rows, "", *(self._cut(piece, room) for piece in diffs)])
+        return "\n".join([*rows, "", *(self._clip_and_count_hidden(piece, room) for piece in diffs)])
 
-    def _cut(self, text: str, max_lines: int) -> str:
+    def _clip_and_count_hidden(self, text: str, max_lines: int) -> str:
         cut = clip_text(
             without_long_blanks(with_visible_characters(text)),
             max_lines=max_lines,

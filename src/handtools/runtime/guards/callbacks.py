@@ -37,16 +37,16 @@ def only_own_cancellation() -> Iterator[None]:
     Awaiting a cancelled task raises the same exception as being cancelled; the task's count of cancellation
     requests distinguishes the two.
     """
-    before = _cancellations()
+    before = _count_cancellations()
     try:
         yield
     except asyncio.CancelledError as cancelled:
-        if _cancellations() > before:
+        if _count_cancellations() > before:
             raise
         raise StrayCancellation("it was cancelled, but not by the caller") from cancelled
 
 
-def _cancellations() -> int:
+def _count_cancellations() -> int:
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -70,7 +70,7 @@ def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
         callbacks,
         deliver=callbacks.deliver and partial(_deliver, callbacks.deliver, files),
         delegate=callbacks.delegate and partial(_delegate, callbacks.delegate, files),
-        model=callbacks.model and partial(_model, callbacks.model),
+        model=callbacks.model and partial(_stream_model_output, callbacks.model),
     )
 
 
@@ -86,7 +86,7 @@ async def _deliver(deliver: DeliverCallback, files: GuardedFiles, attachment: At
     )
     await files.gate.admit(delivery)
     said = f"`{attachment.path}` was not delivered, or it is unknown whether it was"
-    receipt = await _once(
+    receipt = await _run_callback_once(
         files, f"deliver {delivery.path} {delivery.digest}", lambda: deliver(attachment), said
     )
     return receipt[:DELIVERY_RECEIPT_CHARS]
@@ -105,12 +105,12 @@ async def _delegate(delegate: DelegateCallback, files: GuardedFiles, errand: Err
     try:
         sent = replace(errand, depth=depth, metadata=files.call.metadata)
         said = f"The other agent did not finish {errand.title!r}"
-        return await _once(files, "delegate", lambda: delegate(sent), said)
+        return await _run_callback_once(files, "delegate", lambda: delegate(sent), said)
     finally:
         _depth.reset(around)
 
 
-async def _model(model: ModelCallback, prompt: str) -> AsyncIterator[str]:
+async def _stream_model_output(model: ModelCallback, prompt: str) -> AsyncIterator[str]:
     """Stream the model's output; errors are reported without their text, which may contain an API key."""
     with _callback_failure_told("The model that applies edits failed", quoted=False):
         answer = model(prompt)
@@ -127,7 +127,9 @@ def _depth_of(files: GuardedFiles) -> int:
     return files.workspace.journal.callback_runs.delegation_depth(parent) if parent else 0
 
 
-async def _once(files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str) -> str:
+async def _run_callback_once(
+    files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str
+) -> str:
     """Run a callback unless this call already did: a call resumed after approval or a crash runs again."""
     runs, call_id = files.workspace.journal.callback_runs, files.call.id
     if not await to_thread.run_sync(runs.begin, call_id, name):

@@ -55,11 +55,11 @@ class GuardedCommands:
         """Check and run a command, then apply its changes; it is not rerun when they are approved."""
         ran = await to_thread.run_sync(held_command, self.workspace, self.call)
         if ran is None:
-            command = await self._admitted(command)
+            command = await self._prepare_and_admit(command)
             ran = await self.workspace.commands.run(
                 command,
                 call=self._as_kept,
-                show=self._show,
+                show=self._announce_progress_or_visit,
                 private_globs=self.files.gate.policy.hidden_globs,
                 read_only_globs=await to_thread.run_sync(self._read_only),
                 is_open=self.files.is_open,
@@ -79,7 +79,7 @@ class GuardedCommands:
 
     async def start(self, command: Command, description: str) -> Job:
         """Check a command and start it in the background."""
-        command = await self._admitted(command)
+        command = await self._prepare_and_admit(command)
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
             command,
@@ -88,8 +88,8 @@ class GuardedCommands:
             private_globs=policy.hidden_globs,
             read_only_globs=await to_thread.run_sync(self._read_only),
             is_open=self.files.is_open,
-            show=self._show,
-            settle=partial(self._settled, review=command.review),
+            show=self._announce_progress_or_visit,
+            settle=partial(self._apply_job_changes, review=command.review),
         )
         return _job_with_output_path(job)
 
@@ -103,7 +103,9 @@ class GuardedCommands:
         """Return a job after at most `timeout` seconds; requests approval of its changes if needed."""
         found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
         if found.waiting is not None:
-            found = replace(found, exit=await self._asked(found, found.waiting), waiting=None)
+            found = replace(
+                found, exit=await self._apply_after_approval(found, found.waiting), waiting=None
+            )
         return _job_with_output_path(found)
 
     async def page(self, job_id: str, start: int, size: int) -> OutputPage:
@@ -143,7 +145,7 @@ class GuardedCommands:
         """The call with the owner's session key as its session, for the host port."""
         return replace(self.call, session=self.call.session_key)
 
-    def _settled(self, finished: FinishedCommand, *, review: bool) -> CommandExit | None:
+    def _apply_job_changes(self, finished: FinishedCommand, *, review: bool) -> CommandExit | None:
         """Apply a finished job's changes in its thread; return None if the user must approve them first."""
         gate = self.files.gate
         attended = gate.approver is not None or gate.policy.unattended == "ask"
@@ -151,7 +153,7 @@ class GuardedCommands:
             if (
                 attended
                 and finished.coverage == "overlay"
-                and self._asks(finished.delta or (), review=review)
+                and self._is_approval_needed(finished.delta or (), review=review)
             ):
                 return None
             end = anyio.run(partial(self._as_job(self.call).landed, finished, review=review))
@@ -162,7 +164,7 @@ class GuardedCommands:
         finished.discard()
         return end
 
-    async def _asked(self, job: Job, finished: FinishedCommand) -> CommandExit:
+    async def _apply_after_approval(self, job: Job, finished: FinishedCommand) -> CommandExit:
         """Apply the changes of a finished job after approval; a denial becomes a note in the exit."""
         landing = self._as_job(replace(self.call, id=job.call_id))
         try:
@@ -178,21 +180,21 @@ class GuardedCommands:
         files = replace(self.files, call=call, held=frozenset(), recorded_changes=[], read_nodes={})
         return replace(self, call=call, files=files)
 
-    def _asks(self, delta: tuple[Change, ...], *, review: bool) -> bool:
+    def _is_approval_needed(self, delta: tuple[Change, ...], *, review: bool) -> bool:
         """Whether the user must approve changes before they are applied."""
-        ruled = self._ruled(delta)
+        ruled = self._ruled_changes(delta)
         if not ruled.changes:
             return False
         changes = ChangeSet(ruled.changes, COMMAND_CHANGE_NOTE, ruled.exempt)
         verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
         return review or bool(ruled.question) or verdict == "ask"
 
-    async def _admitted(self, command: Command) -> Command:
+    async def _prepare_and_admit(self, command: Command) -> Command:
         # Check, show and run this snapshot of the shell state, even if the session changes in the meantime.
         inherited = await to_thread.run_sync(
             self.workspace.commands.inherited_shell_state, self.call.session_key
         )
-        folder = command.cwd and await to_thread.run_sync(self._folder, command.cwd)
+        folder = command.cwd and await to_thread.run_sync(self._located_folder, command.cwd)
         env = {**command.env, **self.call.env}
         # The caller's variables override those exported by the session's scripts.
         exports = {name: value for name, value in inherited.exports.items() if name not in env}
@@ -206,10 +208,10 @@ class GuardedCommands:
         confined = self.workspace.commands.confined and kept_in
         run = CommandRun(command, confined=confined)
         if not self.files.gate.allows(run):
-            await self._ask(run)
+            await self._admit_with_named_files(run)
         return command
 
-    async def _ask(self, run: CommandRun) -> None:
+    async def _admit_with_named_files(self, run: CommandRun) -> None:
         """Return if the user or a grant allows a command with the current content of the files it names.
 
         If a file changed while the user answered, the approval is void and is requested again.
@@ -237,7 +239,7 @@ class GuardedCommands:
             home_files=self.workspace.commands.settings_left_in_home(self.call.session_key),
         )
 
-    def _folder(self, path: str) -> str:
+    def _located_folder(self, path: str) -> str:
         def look() -> tuple[str, FileFacts | None]:
             located = self.workspace.files.locate(path)
             return located, self.workspace.files.facts(located)
@@ -260,7 +262,7 @@ class GuardedCommands:
                 applied_changes, coverage="scan", omitted=finished.omitted, happened=True
             )
             return replace(end, changes=await self.files.record_landed_changes(seen_transaction))
-        ruled = await to_thread.run_sync(self._ruled, finished.delta)
+        ruled = await to_thread.run_sync(self._ruled_changes, finished.delta)
         end = replace(end, notes=(*end.notes, *ruled.notes))
         if not ruled.changes:
             return end
@@ -269,7 +271,7 @@ class GuardedCommands:
         transaction = Transaction(changes, coverage=finished.coverage, omitted=finished.omitted)
         return replace(end, changes=await self.files.land(transaction, question=question))
 
-    def _ruled(self, delta: tuple[Change, ...]) -> RuledChanges:
+    def _ruled_changes(self, delta: tuple[Change, ...]) -> RuledChanges:
         policy = self.files.gate.policy
         return apply_rules_to_changes(
             delta,
@@ -278,7 +280,7 @@ class GuardedCommands:
             open_private=self.files.is_open,
         )
 
-    def _show(self, shown: OutputProgress | Visit) -> None:
+    def _announce_progress_or_visit(self, shown: OutputProgress | Visit) -> None:
         if isinstance(shown, Visit):
             self.announce(Visited(self.call.id, shown))
         else:

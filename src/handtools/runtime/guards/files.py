@@ -49,23 +49,23 @@ class GuardedSkills:
 
     async def found(self, near: str) -> list[Skill]:
         """List the visible skills that apply to a file or folder, nearest first."""
-        return await to_thread.run_sync(self._found, near)
+        return await to_thread.run_sync(self._visible_skills, near)
 
-    def _found(self, near: str) -> list[Skill]:
+    def _visible_skills(self, near: str) -> list[Skill]:
         skills = self.workspace.skills.found(self.workspace.files.locate(near or "."))
         return [skill for skill in skills if not skill.is_hidden(self.gate.policy.hides)]
 
     async def bundle(self, skill: Skill) -> SkillFileList:
         """List the files of a skill that rules don't hide, including dot files."""
-        return await to_thread.run_sync(self._bundle, skill)
+        return await to_thread.run_sync(self._visible_files, skill)
 
-    def _bundle(self, skill: Skill) -> SkillFileList:
+    def _visible_files(self, skill: Skill) -> SkillFileList:
         found = self.workspace.skills.bundle(skill)
         return replace(
-            found, files=tuple(f for f in found.files if self._shows(f"{skill.folder}/{f.path}"))
+            found, files=tuple(f for f in found.files if self._is_visible(f"{skill.folder}/{f.path}"))
         )
 
-    def _shows(self, path: str) -> bool:
+    def _is_visible(self, path: str) -> bool:
         """Whether a skill's file is visible: neither its path nor its symlink target is hidden."""
         hides = self.gate.policy.hides
         try:
@@ -124,7 +124,7 @@ class GuardedFiles:
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes of a regular file, or `size` of them from offset `start`."""
         if path.startswith(OUTPUT_SCHEME):
-            return await to_thread.run_sync(self._kept, path, start, size)
+            return await to_thread.run_sync(self._read_stored_output, path, start, size)
         if path.startswith(SKILL_SCHEME):
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self._of_skill, path, start, size)
@@ -137,7 +137,7 @@ class GuardedFiles:
                 return await self._if_approved(found, read)
             if len(found) < most:
                 return found
-        return await self._looked(path, read, threaded=True)
+        return await self._run_on_admitted_path(path, read, threaded=True)
 
     async def facts(self, path: str) -> FileFacts | None:
         """Return the metadata of a path, or None if nothing is there."""
@@ -148,16 +148,16 @@ class GuardedFiles:
             await self.gate.admit(ReadEffect((path,)))
             return await to_thread.run_sync(self.workspace.skills.facts, *split_skill_path(path))
         files = self.workspace.files
-        return await self._looked(path, files.facts, threaded=not files.is_fast_to_read)
+        return await self._run_on_admitted_path(path, files.facts, threaded=not files.is_fast_to_read)
 
     async def names(self, path: str) -> list[FileFacts]:
         """List a folder's entries by name, without those that the policy hides."""
         if path.startswith(READ_ONLY_SCHEMES):
             return []
-        found = await self._looked(path, self.workspace.files.names, threaded=True)
+        found = await self._run_on_admitted_path(path, self.workspace.files.names, threaded=True)
         return [facts for facts in found if not self.gate.policy.hides(facts.path)]
 
-    async def _looked(self, path: str, look: Callable[[str], T], *, threaded: bool) -> T:
+    async def _run_on_admitted_path(self, path: str, look: Callable[[str], T], *, threaded: bool) -> T:
         """Resolve and check a path, asking the user if a rule requires it, then run `look` on it."""
         if threaded:
             found = await to_thread.run_sync(self._if_allowed, path, look)
@@ -190,9 +190,13 @@ class GuardedFiles:
 
     async def renamed_path(self, path: str) -> str | None:
         """Return the new path of a missing file that was renamed in git's history; None if unknown."""
-        return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._moved, path)
+        return (
+            None
+            if path.startswith(READ_ONLY_SCHEMES)
+            else await to_thread.run_sync(self._new_path_if_visible, path)
+        )
 
-    def _moved(self, path: str) -> str | None:
+    def _new_path_if_visible(self, path: str) -> str | None:
         files = self.workspace.files
         now = files.renamed_path(files.locate(path))
         if now is None or self.gate.policy.hides(now) or files.facts(now) is None:
@@ -255,7 +259,11 @@ class GuardedFiles:
 
     async def last_read_bytes(self, path: str) -> bytes | None:
         """Return the bytes of a file as this agent last read them, or None if they are not stored."""
-        return None if path.startswith(READ_ONLY_SCHEMES) else await to_thread.run_sync(self._seen, path)
+        return (
+            None
+            if path.startswith(READ_ONLY_SCHEMES)
+            else await to_thread.run_sync(self._bytes_last_seen, path)
+        )
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
         """Apply changes: check the policy, ask if needed, compare with the content read, write, record."""
@@ -266,7 +274,7 @@ class GuardedFiles:
         done = await to_thread.run_sync(self._apply_if_plain, transaction)
         if isinstance(done, Transaction):
             return await self.land(done, question=await to_thread.run_sync(self.question, done.changes))
-        return self._announced(done)
+        return self._announce_changes(done)
 
     async def land(self, transaction: Transaction, *, question: str = "") -> RecordedChanges:
         """Apply changes with resolved paths; with a `question`, only if the user approves."""
@@ -284,19 +292,19 @@ class GuardedFiles:
                 )
             # The thread is never abandoned: even if the call is cancelled, the journal entry is closed.
             done = await to_thread.run_sync(self._commit, transaction)
-        return self._announced(done)
+        return self._announce_changes(done)
 
     async def record_landed_changes(self, transaction: Transaction) -> RecordedChanges:
         """Record changes that were already made."""
-        return self._announced(await to_thread.run_sync(self._commit, transaction))
+        return self._announce_changes(await to_thread.run_sync(self._commit, transaction))
 
-    def _announced(self, recorded: RecordedChanges) -> RecordedChanges:
+    def _announce_changes(self, recorded: RecordedChanges) -> RecordedChanges:
         self.announce(Changed(self.call.id, recorded))
         return recorded
 
     def _apply_if_plain(self, transaction: Transaction) -> RecordedChanges | Transaction:
         """Apply changes that are allowed and locked; otherwise return the completed transaction."""
-        full = self._complete(transaction.changes)
+        full = self._with_parent_folders(transaction.changes)
         plain = (
             self.held.issuperset(full.paths)
             and self.workspace.journal.entries.has_only_finished_entries
@@ -388,7 +396,7 @@ class GuardedFiles:
         seen = self.read_nodes[located] = self.workspace.recent.node(located, data)
         return seen.data
 
-    def _seen(self, path: str) -> bytes | None:
+    def _bytes_last_seen(self, path: str) -> bytes | None:
         entries = self.workspace.journal.entries
         return entries.seen_bytes(self.call, self.workspace.files.locate(path))
 
@@ -396,7 +404,7 @@ class GuardedFiles:
         name, inner = split_skill_path(path)
         return self.workspace.skills.read(name, inner, start=start, size=size)
 
-    def _kept(self, path: str, start: int, size: int | None) -> bytes:
+    def _read_stored_output(self, path: str, start: int, size: int | None) -> bytes:
         try:
             return self.workspace.output_store.part(path.removeprefix(OUTPUT_SCHEME), start, size)
         except KeyError:
@@ -408,7 +416,7 @@ class GuardedFiles:
         except KeyError:
             raise output_not_found(path) from None
 
-    def _complete(self, changes: ChangeSet) -> ChangeSet:
+    def _with_parent_folders(self, changes: ChangeSet) -> ChangeSet:
         """Resolve the paths of changes and add missing parent folders, to check and record them, too."""
         files = self.workspace.files
         full_changes: dict[str, Change] = {}

@@ -49,12 +49,12 @@ class GuardedSearch:
         """Search file contents and return up to `most` hits, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
             kept = await self.workspace.host_search.hits(
-                patterns, self._kept(scope), most=most, admit=_admit_everything
+                patterns, self._scope_of_output(scope), most=most, admit=_admit_everything
             )
             return replace(
                 kept, hits=tuple(hit._replace(path=f"{OUTPUT_SCHEME}{hit.path}") for hit in kept.hits)
             )
-        inside, sieve = await self._enter(scope)
+        inside, sieve = await self._admit_scope(scope)
         found = await self.workspace.search.hits(patterns, inside, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
@@ -62,23 +62,23 @@ class GuardedSearch:
         """Count matches by file, up to `most` files, sorted by path."""
         if scope.root.startswith(OUTPUT_SCHEME):
             kept = await self.workspace.host_search.tallies(
-                patterns, self._kept(scope), most=most, admit=_admit_everything
+                patterns, self._scope_of_output(scope), most=most, admit=_admit_everything
             )
             named = (replace(tally, path=f"{OUTPUT_SCHEME}{tally.path}") for tally in kept.tallies)
             return replace(kept, tallies=tuple(named))
-        inside, sieve = await self._enter(scope)
+        inside, sieve = await self._admit_scope(scope)
         found = await self.workspace.search.tallies(patterns, inside, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def paths(self, scope: SearchScope, *, wanted: WantedKind, most: int) -> FoundPaths:
         """List matching files or folders, newest first, at most `most`."""
-        inside, sieve = await self._enter(scope, folder=True)
+        inside, sieve = await self._admit_scope(scope, folder=True)
         found = await self.workspace.search.paths(inside, wanted=wanted, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int) -> FolderTree:
         """List a folder and its subfolders, at most `most` entries."""
-        inside, sieve = await self._enter(scope, folder=True)
+        inside, sieve = await self._admit_scope(scope, folder=True)
         found = await self.workspace.search.tree(inside, depth=depth, most=most, admit=sieve.admit)
         return replace(found, gaps=sieve.with_withheld_count(found.gaps))
 
@@ -88,25 +88,25 @@ class GuardedSearch:
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """The bytes of files with hits, without files that are gone, no longer regular, or very large."""
-        return await to_thread.run_sync(self._read, paths)
+        return await to_thread.run_sync(self._read_allowed_files, paths)
 
-    def _kept(self, scope: SearchScope) -> SearchScope:
+    def _scope_of_output(self, scope: SearchScope) -> SearchScope:
         """Return the scope for a search in one stored command output."""
         name = scope.root.removeprefix(OUTPUT_SCHEME)
         if name not in self.workspace.output_store.names():
             raise output_not_found(scope.root)
         return replace(scope, root=name, include=(), exclude=(), ignored=True)
 
-    async def _enter(
+    async def _admit_scope(
         self, scope: SearchScope, *, folder: bool = False
     ) -> tuple[SearchScope, "SearchResultFilter"]:
         """Resolve and check the root; return the scope with it, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
             await self.gate.admit(ReadEffect((".",)))
-            return self._inside(scope, ".")
+            return self._scope_and_filter(scope, ".")
         near = self.workspace.files.is_fast_to_read
-        look = partial(self._facts, scope.root)
+        look = partial(self._path_and_facts, scope.root)
         located, facts = look() if near else await to_thread.run_sync(look)
         await self.gate.admit(ReadEffect((located,)))
         if facts is None:
@@ -117,25 +117,27 @@ class GuardedSearch:
         if facts.kind == "other":
             hint = "Search a file or a folder."
             raise WrongKind(f"`{scope.root}` is a pipe, a socket or a device.", hint=hint)
-        return self._inside(scope, located)
+        return self._scope_and_filter(scope, located)
 
-    def _inside(self, scope: SearchScope, located: str) -> tuple[SearchScope, "SearchResultFilter"]:
+    def _scope_and_filter(
+        self, scope: SearchScope, located: str
+    ) -> tuple[SearchScope, "SearchResultFilter"]:
         self.admitted.add(located)
-        sieve = self._filter()
+        sieve = self._result_filter()
         return replace(scope, root=located, exclude=(*scope.exclude, *sieve.hiding.globs)), sieve
 
-    def _filter(self) -> "SearchResultFilter":
+    def _result_filter(self) -> "SearchResultFilter":
         return SearchResultFilter(self.gate.policy, self.gate.call.tool, self.admitted)
 
-    def _facts(self, path: str) -> tuple[str, FileFacts | None]:
+    def _path_and_facts(self, path: str) -> tuple[str, FileFacts | None]:
         def look() -> tuple[str, FileFacts | None]:
             located = self.workspace.files.locate(path or ".")
             return located, self.workspace.files.facts(located)
 
         return retry_while_links_change(look)
 
-    def _read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        allowed = self._filter().admit(paths)
+    def _read_allowed_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        allowed = self._result_filter().admit(paths)
         found = {}
         room = HIT_CONTEXT_TOTAL_BYTES
         for path in allowed:

@@ -72,7 +72,7 @@ class GuardedWeb:
         )
         await self._admit(visit)
         try:
-            found = await self.web.search(query, opens=self._opens)
+            found = await self.web.search(query, opens=self._is_listed_host)
         except ToolError as failure:
             self.announce(Visited(self.call.id, replace(visit, refused=failure.message)))
             raise
@@ -84,7 +84,7 @@ class GuardedWeb:
         visit = Visit(host=url.host, port=url.port, url=str(url))
         await self._admit(visit)
         try:
-            answer = await self.web.fetch_response(request, opens=self._opens)
+            answer = await self.web.fetch_response(request, opens=self._is_listed_host)
         except ToolError as failure:
             self.announce(Visited(self.call.id, replace(visit, refused=failure.message)))
             raise
@@ -102,7 +102,7 @@ class GuardedWeb:
         await self.gate.admit(visit)
 
     def _check_place(self, visit: Visit) -> None:
-        if self._opens(visit.host, visit.port):
+        if self._is_listed_host(visit.host, visit.port):
             return
         address = ip_literal(visit.host)
         reason = ip_address_refusal(address) if address is not None else ""
@@ -111,7 +111,7 @@ class GuardedWeb:
         if reason:
             raise Denied(reason, hint=f"The user can add `{visit.place}` to the policy's hosts.")
 
-    def _opens(self, host: str, port: int) -> bool:
+    def _is_listed_host(self, host: str, port: int) -> bool:
         return self.gate.policy.opens(host, port, self.call.tool)
 
     @property

@@ -121,7 +121,7 @@ class DeferredDigests:
             if sum(len(each.data[ref]) for ref, each in self._waiting.items()) > MAX_UNDIGESTED_BYTES:
                 undigested.wanted.set()
             undigested.thread = threading.Thread(
-                target=self._note, args=(undigested,), name="handtools-contents"
+                target=self._record_digests, args=(undigested,), name="handtools-contents"
             )
             undigested.thread.start()
 
@@ -134,7 +134,7 @@ class DeferredDigests:
             waiting = self._waiting.get(ref)
         if waiting is not None:
             waiting.done()
-        return self._noted(ref)
+        return self._recorded_digest(ref)
 
     def settle(self) -> None:
         """Wait until all queued digests are recorded."""
@@ -143,15 +143,15 @@ class DeferredDigests:
         for waiting in every:
             waiting.done()
 
-    def _noted(self, ref: str) -> str:
+    def _recorded_digest(self, ref: str) -> str:
         row = self._database.peek("SELECT content FROM backups WHERE ref = ?", (path_to_column(ref),))
         return "" if row is None else str(row[0])
 
-    def _note(self, undigested: _UndigestedBytes) -> None:
+    def _record_digests(self, undigested: _UndigestedBytes) -> None:
         undigested.wanted.wait(HASHING_DELAY_SECONDS)
         # Without the digest a file that is saved again unchanged counts as changed, which does no harm.
         with suppress(HostError):
-            unknown = {ref: data for ref, data in undigested.data.items() if not self._noted(ref)}
+            unknown = {ref: data for ref, data in undigested.data.items() if not self._recorded_digest(ref)}
             rows = [(sha256_hex(data), path_to_column(ref)) for ref, data in unknown.items()]
             with self._database.writing() as connection:
                 connection.executemany("UPDATE backups SET content = ? WHERE ref = ?", rows)

@@ -66,7 +66,7 @@ class Blobs:
     ) -> None:
         """Store a node's bytes, or add a use; stored as delta to `near`, which is already stored, if similar."""
         if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
-            packed = self._spliced(connection, node.data, near_node) or compress_blob(node.data)
+            packed = self._encode_as_delta(connection, node.data, near_node) or compress_blob(node.data)
             self._insert(connection, node, packed)
 
     def put_change(self, connection: sqlite3.Connection, change: Change) -> None:
@@ -130,7 +130,9 @@ class Blobs:
                 connection.execute("UPDATE blobs SET kept = ?, data = ? WHERE digest = ?", row)
                 self.release(connection, [splice.base])
 
-    def _spliced(self, connection: sqlite3.Connection, data: bytes, near_node: Node | None) -> bytes | None:
+    def _encode_as_delta(
+        self, connection: sqlite3.Connection, data: bytes, near_node: Node | None
+    ) -> bytes | None:
         """Encode bytes as delta to a similar blob; None if that saves less than three quarters."""
         if (
             near_node is None

@@ -179,7 +179,7 @@ class Calls:
                 (call_id, call_id + "\U0010ffff"),
             ).fetchall()
         exact = [row for row in rows if row[1] == call_id] or rows
-        return _logged(exact[0]) if len(exact) == 1 else None
+        return _logged_call(exact[0]) if len(exact) == 1 else None
 
     def ids_with_prefix(self, prefix: str, limit: int = 5) -> list[str]:
         """List recorded call ids that start with a prefix, an exact match first."""
@@ -205,7 +205,7 @@ class Calls:
 
     def newest_change(self, session: str | None = None) -> ChangeAuthor | None:
         """Return the author of the newest change (of a session, if given) that was not undone, or None."""
-        return self._author(
+        return self._change_author(
             f"FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' AND EXISTS "
             "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) "
             "AND coalesce(?, e.session) = e.session ORDER BY e.id DESC",
@@ -214,7 +214,7 @@ class Calls:
 
     def newest_undone(self, session: str | None = None) -> ChangeAuthor | None:
         """Return the author of the change (of a session, if given) last undone and not redone, or None."""
-        return self._author(
+        return self._change_author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
             "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
             f"JOIN {self._entries} e ON e.id = t.entry AND e.kind = 'change' "
@@ -222,7 +222,7 @@ class Calls:
             session,
         )
 
-    def _author(self, chosen: str, session: str | None) -> ChangeAuthor | None:
+    def _change_author(self, chosen: str, session: str | None) -> ChangeAuthor | None:
         with self._database.reading() as connection:
             row = connection.execute(
                 f"SELECT e.call_id, e.session, e.turn {chosen} LIMIT 1", (session,)
@@ -264,7 +264,7 @@ class Calls:
                 "ORDER BY seq DESC LIMIT :limit",
                 values,
             ).fetchall()
-        return [_logged(row) for row in rows]
+        return [_logged_call(row) for row in rows]
 
     def listed(self, call_ids: Iterable[str]) -> list[LoggedCall]:
         """List the recorded calls with these ids, newest first."""
@@ -274,7 +274,7 @@ class Calls:
                 "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq DESC",
                 (json.dumps(list(call_ids)),),
             ).fetchall()
-        return [_logged(row) for row in rows]
+        return [_logged_call(row) for row in rows]
 
     def newest_seq(self) -> int:
         """Return the number of the newest recorded call; 0 if there is none."""
@@ -415,7 +415,7 @@ class Calls:
         return row is not None
 
 
-def _logged(row: tuple[Any, ...]) -> LoggedCall:
+def _logged_call(row: tuple[Any, ...]) -> LoggedCall:
     values: list[Any] = [*row[:7], json.loads(row[7]), *row[8:]]
     return LoggedCall(*values)
 

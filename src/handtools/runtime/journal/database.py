@@ -282,7 +282,7 @@ class Database:
     def peek(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Query one row without writing queued records first."""
         with self._lock:
-            with self._explained():
+            with self._convert_sqlite_errors():
                 row: tuple[Any, ...] | None = self._open().execute(query, values).fetchone()
             return row
 
@@ -298,7 +298,7 @@ class Database:
     @contextmanager
     def peeking(self) -> Iterator[sqlite3.Connection]:
         """Provide a connection for queries without writing queued records first."""
-        with self._lock, self._explained():
+        with self._lock, self._convert_sqlite_errors():
             yield self._open()
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -311,7 +311,7 @@ class Database:
         """Provide a connection in a transaction, which is committed at the end or rolled back on an exception."""
         with self._lock:
             self.catch_up()
-            with self._explained():
+            with self._convert_sqlite_errors():
                 if self._reads_only:
                     self._disconnect()  # the file may have become writable since it was opened
                 connection = self._open()
@@ -337,7 +337,7 @@ class Database:
                 is_same = bool(header) and header[_WAL_SALTS] == position.salts
                 start = position.offset if is_same else 0
                 file.seek(start)
-                frames = _committed(header, file.read(), 0 if start else _WAL_HEADER_BYTES)
+                frames = _committed_frames(header, file.read(), 0 if start else _WAL_HEADER_BYTES)
             whole = None if is_same else self._whole_file()
             return JournalCopy(JournalPosition(header[_WAL_SALTS], start + len(frames)), whole, frames)
 
@@ -367,7 +367,7 @@ class Database:
                 self._connection = None
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _convert_sqlite_errors(self) -> Iterator[None]:
         """Convert SQLite errors to `HostError`."""
         try:
             yield
@@ -377,7 +377,7 @@ class Database:
             if self._connection is not None and not self._connection.in_transaction:
                 # A failed operation can leave file locks that SQLite has lost track of; closing releases them.
                 self._disconnect()
-            raise _explanation(self.path, failure) from failure
+            raise _as_host_error(self.path, failure) from failure
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """Roll back a failed transaction; if it stayed open, later writes would become part of it."""
@@ -404,7 +404,7 @@ class Database:
             try:
                 self._connection = self._connect_or_heal()
             except OSError as failure:
-                raise _explanation(self.path, failure) from failure
+                raise _as_host_error(self.path, failure) from failure
             self._reads_only = _reads_only(self._connection)
         return self._connection
 
@@ -421,14 +421,14 @@ class Database:
         return _connect(self.path)
 
 
-def _explanation(path: str, failure: sqlite3.DatabaseError | OSError) -> HostError:
+def _as_host_error(path: str, failure: sqlite3.DatabaseError | OSError) -> HostError:
     if isinstance(failure, OSError):
-        return _unusable(path, failure.strerror or str(failure), failure.errno)
+        return _unusable_error(path, failure.strerror or str(failure), failure.errno)
     if isinstance(failure, sqlite3.OperationalError):
         name = getattr(failure, "sqlite_errorname", "")
         if name == "SQLITE_CANTOPEN" and (why := _lack_of_handles()):
-            return _unusable(path, str(why.strerror), why.errno)
-        return _unusable(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
+            return _unusable_error(path, str(why.strerror), why.errno)
+        return _unusable_error(path, str(failure), errno.ENOSPC if name == "SQLITE_FULL" else None)
     return JournalDamaged(
         f"The journal {path} is damaged, or its disk could not read it: {failure}. "
         "If calls can't be recorded in it, the next start sets it aside. "
@@ -446,7 +446,7 @@ _NEXT_STEPS: dict[int | None, str] = {
 }
 
 
-def _unusable(path: str, why: str, number: int | None) -> HostError:
+def _unusable_error(path: str, why: str, number: int | None) -> HostError:
     step = _NEXT_STEPS.get(number, "")
     return HostError(f"The journal {path} can't be used: {why}. {step}".rstrip())
 
@@ -502,7 +502,7 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
         # A power failure can lose the newest records but no file content: the host syncs files itself.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
-        version = _schema_version(connection) or _create(connection)
+        version = _schema_version(connection) or _create_tables(connection)
         if version != SCHEMA_VERSION:
             raise HostError(
                 f"The journal {path} has schema version {version}, but this handtools uses version "
@@ -517,7 +517,7 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _committed(header: bytes, data: bytes, first: int) -> bytes:
+def _committed_frames(header: bytes, data: bytes, first: int) -> bytes:
     """Return the committed part of a write-ahead log whose frames start at `first`."""
     size = _WAL_FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
     end = at = first
@@ -557,7 +557,7 @@ def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _create(connection: sqlite3.Connection) -> int:
+def _create_tables(connection: sqlite3.Connection) -> int:
     """Create the tables, unless another process has just done so; return the schema version."""
     connection.execute("BEGIN IMMEDIATE")
     if not _schema_version(connection):

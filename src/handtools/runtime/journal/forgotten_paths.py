@@ -29,7 +29,10 @@ class FileTraces:
     def of(cls, versions: Iterable[bytes]) -> "FileTraces":
         """Collect the lines and long words of all versions of a file; binary versions give none."""
         pieces = dict.fromkeys(
-            piece for data in versions if not is_binary(data) for piece in _pieces(decode(data).body)
+            piece
+            for data in versions
+            if not is_binary(data)
+            for piece in _long_lines_and_words(decode(data).body)
         )
         every = sorted(pieces, key=len, reverse=True)
         step = -(-len(every) // MAX_TRACE_PIECES) or 1
@@ -54,7 +57,7 @@ class FileTraces:
         return False
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _long_lines_and_words(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if len(line.strip()) >= MIN_TRACE_LINE_CHARS:
             yield line.strip()

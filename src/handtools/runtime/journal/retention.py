@@ -75,7 +75,7 @@ class Retention:
                 ).fetchall()
                 old = [entry for entry, at in rows if at < horizon]
                 for entry in old if freed >= excess else (row[0] for row in rows):
-                    freed += self._drop(connection, entry)
+                    freed += self._delete_entry(connection, entry)
                     if freed >= excess and entry not in old:
                         break
                 more = bool(rows) and (len(old) == PRUNE_BATCH_ENTRIES or freed < excess)
@@ -108,9 +108,9 @@ class Retention:
                 freed += self._blobs.release(connection, [digest])
         return freed
 
-    def _drop(self, connection: sqlite3.Connection, entry: int) -> int:
-        freed = self._blobs.release(connection, _digests(connection, "entry = ?", entry))
-        freed += self._refs.release(connection, _refs(connection, "entry = ?", entry))
+    def _delete_entry(self, connection: sqlite3.Connection, entry: int) -> int:
+        freed = self._blobs.release(connection, _digests_of_touches(connection, "entry = ?", entry))
+        freed += self._refs.release(connection, _refs_of_touches(connection, "entry = ?", entry))
         connection.execute("DELETE FROM touches WHERE entry = ?", (entry,))
         connection.execute("DELETE FROM reversals WHERE entry = ?", (entry,))
         connection.execute("DELETE FROM entries WHERE id = ?", (entry,))
@@ -123,18 +123,18 @@ class Retention:
         """
         with self._database.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            digests = _digests(connection, "path = ?", path)
+            digests = _digests_of_touches(connection, "path = ?", path)
             reads = connection.execute("SELECT digest FROM read_files WHERE path = ?", (path,))
             digests += [row[0] for row in reads]
             kept = {digest for digest in digests if digest}
             versions = [self._blobs.get(connection, digest) or b"" for digest in kept]
             traces = FileTraces.of([*versions, now])
             calls = self._forget_calls(connection, path, traces, output_store)
-            copies = _copies(connection, path, kept)
+            copies = _paths_of_copies(connection, path, kept)
             self._blobs.release(connection, digests)
             for ref in _refs_to(connection, path):
                 self._refs.drop(ref, erase=True)
-            self._refs.release(connection, _refs(connection, "path = ?", path))
+            self._refs.release(connection, _refs_of_touches(connection, "path = ?", path))
             connection.execute("DELETE FROM touches WHERE path = ?", (path,))
             connection.execute("DELETE FROM read_files WHERE path = ?", (path,))
             self._blobs.make_whole(connection, set(digests))
@@ -204,7 +204,7 @@ def _parts_of_call(args: str, result: bytes, *others: str | None) -> Iterator[by
     yield from (other.encode() for other in others if other)
 
 
-def _copies(connection: sqlite3.Connection, path: str, digests: set[str]) -> tuple[str, ...]:
+def _paths_of_copies(connection: sqlite3.Connection, path: str, digests: set[str]) -> tuple[str, ...]:
     marks = ", ".join("?" * len(digests))
     rows = connection.execute(
         f"SELECT DISTINCT path FROM touches WHERE path != ? AND (before_digest IN ({marks}) "
@@ -214,22 +214,22 @@ def _copies(connection: sqlite3.Connection, path: str, digests: set[str]) -> tup
     return tuple(path_from_column(row[0]) for row in rows.fetchall())
 
 
-def _digests(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
+def _digests_of_touches(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
     """Return the blob digests of the selected touches, without those only in the backup store."""
     rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
     return [digest for row in rows.fetchall() for digest in row]
 
 
-def _refs(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
+def _refs_of_touches(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
     rows = connection.execute(f"SELECT before_ref, after_ref FROM touches WHERE {where}", values)
     return [ref and path_from_column(ref) for row in rows.fetchall() for ref in row]
 
 
 def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
     """Return the backup references of a path, moved by itself or within a folder."""
-    found = [ref for ref in _refs(connection, "path = ?", path) if ref]
+    found = [ref for ref in _refs_of_touches(connection, "path = ?", path) if ref]
     parts = path.split("/")
     for depth in range(1, len(parts)):
         above, below = "/".join(parts[:depth]), "/".join(parts[depth:])
-        found += [f"{ref}/{below}" for ref in _refs(connection, "path = ?", above) if ref]
+        found += [f"{ref}/{below}" for ref in _refs_of_touches(connection, "path = ?", above) if ref]
     return found

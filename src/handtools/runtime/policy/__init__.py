@@ -128,11 +128,11 @@ class Policy:
             # The sandbox hides globs, but not everything that no rule allows: confinement is not enough.
             usual, stated = self._default("run"), "run" in self.defaults or self._hides_by_default
             parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
-            return [*self._reached(effect.command), *parts]
+            return [*self._decisions_on_hosts(effect.command), *parts]
         if isinstance(effect, Visit):
-            return [self._visited(effect, tool)]
+            return [self._decision_on_visit(effect, tool)]
         if isinstance(effect, Publication):
-            return [self._published(effect, tool)]
+            return [self._decision_on_publication(effect, tool)]
         if not isinstance(effect, ChangeSet):
             return [self._judge(effect.kind, each, tool) for each in effect_targets(effect)]
         links = links_created(effect)
@@ -141,7 +141,7 @@ class Policy:
             for each in effect_targets(effect)
         ]
 
-    def _reached(self, command: Command) -> Iterator[Decision]:
+    def _decisions_on_hosts(self, command: Command) -> Iterator[Decision]:
         """Judge the unlisted hosts that a command requests, as visits."""
         wanted = ("every host",) if command.network == "on" else command.hosts
         reason = "The host is not in the policy's `hosts`."
@@ -149,16 +149,16 @@ class Policy:
             if host not in self.hosts:
                 yield Decision(self.default_verdict("visit"), "hosts", reason, host)
 
-    def _visited(self, visit: Visit, tool: str) -> Decision:
+    def _decision_on_visit(self, visit: Visit, tool: str) -> Decision:
         hits = [rule for rule in self.rules if rule.applies_to_visit(visit, tool)]
         found = [Decision(rule.verdict, rule.name, rule.reason, visit.place) for rule in hits]
-        listed = self._listed.lists(visit.host, visit.port)
+        listed = self._listed_hosts.lists(visit.host, visit.port)
         if listed:
             found.append(Decision("allow", "hosts", "The host is in the policy's `hosts`.", visit.place))
         decided = listed or not all(rule.only_tightens for rule in hits)
-        return self._strictest(found, "visit", visit.place, decided=decided)
+        return self._strictest_with_default(found, "visit", visit.place, decided=decided)
 
-    def _published(self, publication: Publication, tool: str) -> Decision:
+    def _decision_on_publication(self, publication: Publication, tool: str) -> Decision:
         (target,) = effect_targets(publication)
         hits = [rule for rule in self.rules if rule.judge("publish", target, tool)]
         found = [Decision(rule.verdict, rule.name, rule.reason, target) for rule in hits]
@@ -166,13 +166,13 @@ class Policy:
         if listed:
             found.append(Decision("allow", "ports", "The port is in the policy's `ports`.", target))
         decided = listed or not all(rule.only_tightens for rule in hits)
-        return self._strictest(found, "publish", target, decided=decided)
+        return self._strictest_with_default(found, "publish", target, decided=decided)
 
     def opens(self, host: str, port: int, tool: str) -> bool:
         """Whether a host and port are listed, so that local addresses and unusual ports are allowed."""
         rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
         listed = (rule.host_list for rule in rules if rule.speaks("visit", tool))
-        return any(hosts.lists(host, port) for hosts in (self._listed, *listed))
+        return any(hosts.lists(host, port) for hosts in (self._listed_hosts, *listed))
 
     def forbidding(self, path: str, tool: str, *, link: bool = False) -> list[Rule]:
         """List the rules that deny changing a path, or making it a symlink."""
@@ -213,9 +213,11 @@ class Policy:
         ]
         # A rule about paths below a symlink does not decide about the symlink itself.
         decided = any(not rule.only_tightens and (not link or rule.covers(target)) for rule, _ in hits)
-        return self._strictest([decision for _, decision in hits], kind, target, decided=decided)
+        return self._strictest_with_default(
+            [decision for _, decision in hits], kind, target, decided=decided
+        )
 
-    def _strictest(
+    def _strictest_with_default(
         self, decisions: list[Decision], kind: EffectKind, target: str, *, decided: bool
     ) -> Decision:
         """Return the strictest of the given decisions and, unless `decided`, of the default."""
@@ -239,7 +241,7 @@ class Policy:
         )
 
     @cached_property
-    def _listed(self) -> HostList:
+    def _listed_hosts(self) -> HostList:
         return parse_host_list(self.hosts)
 
     @cached_property

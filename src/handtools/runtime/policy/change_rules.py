@@ -102,7 +102,11 @@ def apply_rules_to_changes(
             for rule, names in _by_rule(left_out, rules_of)
         ),
         *(f"Not applied, {reason}: {names}." for reason, names in _by_rule(git.left_out, git.left_out)),
-        *([f"Removed, {CACHE_REASON}: {_few(_quoted(sorted(git.outdated)))}."] if git.outdated else []),
+        *(
+            [f"Removed, {CACHE_REASON}: {_shortened_list(_quoted(sorted(git.outdated)))}."]
+            if git.outdated
+            else []
+        ),
     ]
     asked = _reason_to_ask(changes, git, view)
     question = f"The command created {asked}." if asked else ""
@@ -140,7 +144,7 @@ def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tupl
     ordered = sorted((path for path in paths if path in rules_of), key=lambda path: (path.count("/"), path))
     for rule in dict.fromkeys(rules_of[path] for path in ordered):
         named = _quoted(path for path in ordered if rules_of[path] == rule)
-        yield rule, _few(named, most=MAX_HELD_BACK_PATHS)
+        yield rule, _shortened_list(named, most=MAX_HELD_BACK_PATHS)
 
 
 def _quoted(paths: Iterable[str]) -> list[str]:
@@ -182,8 +186,8 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
         ),
         (changes_of_named_paths(changes, view.named_by_git), "changes to files named by git settings"),
     ]
-    told = [f"{what} ({_few(names)})" for names, what in reasons if names]
-    return " and ".join([*git_question_phrases(git, _few), *told])
+    told = [f"{what} ({_shortened_list(names)})" for names, what in reasons if names]
+    return " and ".join([*git_question_phrases(git, _shortened_list), *told])
 
 
 def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> Iterator[str]:
@@ -326,6 +330,6 @@ def _becomes_repository(folder: str, names: set[str], made: Collection[str], the
     return bool(is_now) and not was
 
 
-def _few(names: Sequence[str], most: int = MAX_NAMED_PATHS) -> str:
+def _shortened_list(names: Sequence[str], most: int = MAX_NAMED_PATHS) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

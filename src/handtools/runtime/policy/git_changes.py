@@ -105,7 +105,7 @@ def judge_git_changes(
     are kept.
     """
     judgement = GitJudgement()
-    leaves = {leaf.path: leaf for change in delta for leaf in _leaves(change)}
+    leaves = {leaf.path: leaf for change in delta for leaf in _change_or_parts(change)}
     bare = set(_bare_repositories(leaves, view))
     repositories: dict[str, _Repository] = {}
     inside: dict[str, str | None] = {"": "" if "" in bare else None}
@@ -127,7 +127,7 @@ def judge_git_changes(
     return judgement
 
 
-def _leaves(change: Change) -> list[Change]:
+def _change_or_parts(change: Change) -> list[Change]:
     """The change itself, or its parts if it is a folder moved as one that may contain a repository."""
     packed = [node.data for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
     inside = GIT_FOLDER in change.path.split("/")
@@ -255,7 +255,7 @@ class _Repository:
                 return "" if self._leads_inside(git_path, path, node) else GIT_REDIRECTION_RISK
             case "shallow":
                 is_cut_before = before is not None or self._is_new(git_path)
-                is_list = self._fits(path, node, _ID_LINES, MAX_JUDGED_REFS_BYTES)
+                is_list = self._has_text_matching(path, node, _ID_LINES, MAX_JUDGED_REFS_BYTES)
                 return "" if is_cut_before and is_list else GIT_HISTORY_RISK
             case "object":
                 return "" if self._is_true_object(git_path, path, before, node) else GIT_HISTORY_RISK
@@ -277,16 +277,16 @@ class _Repository:
             case "strategy":
                 is_plain = (self._text(path, node) or "?").strip() in _STRATEGIES
             case "sequencer options":
-                options = self._settings(path, node)
+                options = self._parsed_config(path, node)
                 is_plain = options is not None and _STRATEGIES.issuperset(
                     options.get("options.strategy", ())
                 )
             case "apply options":
-                is_plain = self._fits(path, node, _APPLY_OPTIONS)
+                is_plain = self._has_text_matching(path, node, _APPLY_OPTIONS)
             case "bisect names":
-                is_plain = self._fits(path, node, _QUOTED_WORDS)
+                is_plain = self._has_text_matching(path, node, _QUOTED_WORDS)
             case "refs to delete":
-                is_plain = self._fits(path, node, _REWRITTEN_REFS)
+                is_plain = self._has_text_matching(path, node, _REWRITTEN_REFS)
             case _:
                 is_plain = True
         return "" if is_plain else GIT_COMMANDS_RISK
@@ -351,7 +351,7 @@ class _Repository:
 
     def _judge_settings(self, git_path: GitPath, change: Change) -> None:
         before, after = (
-            {} if node is None else self._settings(change.path, node)
+            {} if node is None else self._parsed_config(change.path, node)
             for node in (change.before, change.after)
         )
         if after is None or (before is None and after):
@@ -379,7 +379,7 @@ class _Repository:
         packed = b"".join(self.view.pieces_of(f"{git_folder}/packed-refs", None))
         return f" {ref}\n".encode("utf-8", "surrogateescape") in packed
 
-    def _settings(self, path: str, node: Node) -> GitConfig | None:
+    def _parsed_config(self, path: str, node: Node) -> GitConfig | None:
         data = self._bytes(path, node)
         try:
             return None if data is None else parse_git_config(data)
@@ -431,7 +431,7 @@ class _Repository:
             return False
         return self.view.within("/".join([*folders[: len(folders) - up], *parts[up:]]) or ".")
 
-    def _fits(
+    def _has_text_matching(
         self, path: str, node: Node, form: re.Pattern[str], most: int = MAX_JUDGED_GIT_FILE_BYTES
     ) -> bool:
         text = self._text(path, node, most)

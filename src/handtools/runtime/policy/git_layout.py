@@ -87,7 +87,7 @@ class _Folder:
 _Entry = GitFileKind | _Tree | _Folder
 
 
-def _data(*names: str) -> dict[str, _Entry]:
+def _data_entries(*names: str) -> dict[str, _Entry]:
     return dict.fromkeys(names, "data")
 
 
@@ -122,7 +122,7 @@ _OBJECTS = _Folder(
 )
 _REBASE_MERGE = _Folder(
     {
-        **_data(
+        **_data_entries(
             "allow_rerere_autoupdate", "amend", "author-script", "autostash", "cdate_is_adate", "current-fixups",
             "done", "drop_redundant_commits", "dropped", "end", "gpg_sign_opt", "head", "head-name", "ignore_date",
             "interactive", "keep_redundant_commits", "message", "message-fixup", "message-squash", "msgnum",
@@ -137,7 +137,7 @@ _REBASE_MERGE = _Folder(
 )  # fmt: skip
 _REBASE_APPLY = _Folder(
     {
-        **_data(
+        **_data_entries(
             "abort-safety", "allow_rerere_autoupdate", "applying", "author-script", "autostash", "dirtyindex",
             "final-commit", "gpg_sign_opt", "head-name", "info", "keep", "keepcr", "last", "messageid", "msg",
             "msg-clean", "next", "onto", "orig-head", "original-commit", "patch", "patch-merge-index", "quiet",
@@ -157,12 +157,12 @@ _GIT_FOLDER = _Folder(
         "gitdir": "place",
         "packed-refs": "packed refs",
         "shallow": "shallow",
-        **_data(
+        **_data_entries(
             "index", "description", "gc.log", "gc.pid", "locked", "AUTO_MERGE", "MERGE_MODE", "MERGE_RR",
             "MERGE_AUTOSTASH", "ADD_EDIT.patch", "EDIT_DESCRIPTION", "NOTES_MERGE_REF", "NOTES_MERGE_PARTIAL",
         ),
         "BISECT_NAMES": "bisect names",
-        "NOTES_MERGE_WORKTREE": _Folder(patterns=_data(_ID)),
+        "NOTES_MERGE_WORKTREE": _Folder(patterns=_data_entries(_ID)),
         "objects": _OBJECTS,
         "refs": _Folder(
             patterns={"(?i:replace)": _Tree("replacement"), _REF_NAME.pattern: _Tree("ref")}
@@ -179,11 +179,11 @@ _GIT_FOLDER = _Folder(
         "rebase-merge": _REBASE_MERGE,
         "rebase-apply": _REBASE_APPLY,
         "sequencer": _Folder(
-            {"todo": "todo", "opts": "sequencer options", **_data("head", "abort-safety")}
+            {"todo": "todo", "opts": "sequencer options", **_data_entries("head", "abort-safety")}
         ),
-        "lost-found": _Folder(patterns={"commit|other": _Folder(patterns=_data(_ID))}),
+        "lost-found": _Folder(patterns={"commit|other": _Folder(patterns=_data_entries(_ID))}),
     },
-    _data(r"sharedindex\.[0-9a-f]+", r"[A-Z_]+_(?:HEAD|MSG|EDITMSG)", r"BISECT_[A-Z_]+"),
+    _data_entries(r"sharedindex\.[0-9a-f]+", r"[A-Z_]+_(?:HEAD|MSG|EDITMSG)", r"BISECT_[A-Z_]+"),
 )  # fmt: skip
 RESERVED_NAMES = frozenset(map(str.casefold, _GIT_FOLDER.names))
 """Names that git uses in a git folder, in lower case; not allowed as a component of a submodule's name.

@@ -30,21 +30,21 @@ _REMOTE_URL = re.compile(r"(?:https?|ssh|git)://(?!-)[\w.@:%~\[\]-]+(?:/(?!-)[^\
 _SCP_LIKE_URL = re.compile(r"(?:[\w.-]+@)?(?!-)[\w-]+(?:\.[\w-]+)+:(?![-:])[^\s:\\]+")
 
 
-def _flag(value: str) -> bool:
+def _is_flag(value: str) -> bool:
     return bool(_FLAG.fullmatch(value))
 
 
-def _plain(value: str) -> bool:
+def _is_plain_value(value: str) -> bool:
     """Whether a value is a word, a number or a flag."""
     return any(form.fullmatch(value) for form in (_FLAG, _WORD, _NUMBER))
 
 
-def _text(value: str) -> bool:
+def _is_printable_line(value: str) -> bool:
     """Whether a value is one line that git only stores or shows."""
     return value.isprintable()
 
 
-def _branch(value: str) -> bool:
+def _is_branch_name(value: str) -> bool:
     return bool(_BRANCH.fullmatch(value)) and ".." not in value
 
 
@@ -53,8 +53,8 @@ def _submodule_update(value: str) -> bool:
 
 
 PLAIN_KEYS: dict[str, ValueTest] = {
-    **dict.fromkeys(("user.name", "user.email", "author.name", "author.email"), _text),
-    **dict.fromkeys(("committer.name", "committer.email", "user.useconfigonly"), _text),
+    **dict.fromkeys(("user.name", "user.email", "author.name", "author.email"), _is_printable_line),
+    **dict.fromkeys(("committer.name", "committer.email", "user.useconfigonly"), _is_printable_line),
     **dict.fromkeys(
         (
             "core.filemode", "core.bare", "core.ignorecase", "core.precomposeunicode", "core.symlinks",
@@ -63,9 +63,9 @@ PLAIN_KEYS: dict[str, ValueTest] = {
             "core.commitgraph", "core.multipackindex", "core.abbrev", "core.autocrlf", "core.eol", "core.safecrlf",
             "core.checkstat", "core.trustctime", "core.compression", "core.loosecompression",
         ),
-        _plain,
+        _is_plain_value,
     ),
-    "init.defaultbranch": _branch,
+    "init.defaultbranch": _is_branch_name,
     **dict.fromkeys(
         (
             "branch.*.rebase", "branch.autosetupmerge", "branch.autosetuprebase", "branch.sort", "tag.sort",
@@ -83,13 +83,13 @@ PLAIN_KEYS: dict[str, ValueTest] = {
             "color.ui", "color.branch", "color.diff", "color.status", "color.interactive", "column.ui",
             "extensions.objectformat", "extensions.relativeworktrees",
         ),
-        lambda value: _plain(value.removeprefix("--")),
+        lambda value: _is_plain_value(value.removeprefix("--")),
     ),
-    **dict.fromkeys(("submodule.active", "submodule.*.active", "branch.*.description"), _text),
-    "submodule.*.branch": lambda value: value == "." or _branch(value),
+    **dict.fromkeys(("submodule.active", "submodule.*.active", "branch.*.description"), _is_printable_line),
+    "submodule.*.branch": lambda value: value == "." or _is_branch_name(value),
     "submodule.*.update": _submodule_update,
     "push.default": lambda value: value in {"simple", "current", "nothing"},
-    "advice.*": _flag,
+    "advice.*": _is_flag,
 }  # fmt: skip
 """Keys that need no approval if their value passes the test; `*` is any subsection or name."""
 
@@ -108,7 +108,7 @@ def git_config_keys_to_ask(
             continue
         values = [value if value is not None else "true" for value in after.get(key, ())]
         if not change.lands(key, values):
-            asked.append(f"{key} = {_shown(values[-1])}" if values else f"{key} (removed)")
+            asked.append(f"{key} = {_shortened_value(values[-1])}" if values else f"{key} (removed)")
     return asked
 
 
@@ -117,7 +117,7 @@ def has_plain_value(key: str, value: str) -> bool:
     parts = GitConfigKey.of(key)
     if (parts.section, parts.name) in _ROUTING_KEYS:
         return "::" not in value  # `ext::` is followed by a command
-    tests = (PLAIN_KEYS[row] for row in _rows(key, parts) if row in PLAIN_KEYS)
+    tests = (PLAIN_KEYS[row] for row in _candidate_rows(key, parts) if row in PLAIN_KEYS)
     return any(test(value) for test in tests)
 
 
@@ -148,7 +148,7 @@ class _ConfigChange:
     def lands(self, key: str, values: list[str]) -> bool:
         """Whether a key that was added, changed or removed needs no approval."""
         parts = GitConfigKey.of(key)
-        for row in _rows(key, parts):
+        for row in _candidate_rows(key, parts):
             if row in PLAIN_KEYS:
                 return all(PLAIN_KEYS[row](value) for value in values)
         if key == "core.worktree":
@@ -175,12 +175,14 @@ class _ConfigChange:
             case "remote", "fetch":
                 return all(_fetches_under_same_name(value, f"refs/remotes/{name}/") for value in values)
             case (("remote" | "fetch"), "prune"):
-                return all(map(_flag, values)) and (self._fetches_plainly() or not any(map(_is_on, values)))
+                return all(map(_is_flag, values)) and (
+                    self._fetches_plainly() or not any(map(_is_on, values))
+                )
             case "branch", "remote":
                 return is_first and all(self._may_track(name, value) for value in values)
             case "branch", "merge":
                 return is_first and all(
-                    value.startswith("refs/heads/") and _branch(value) for value in values
+                    value.startswith("refs/heads/") and _is_branch_name(value) for value in values
                 )
             case _:
                 return False
@@ -201,7 +203,7 @@ class _ConfigChange:
         return all(_fetches_into(value or "", "refs/remotes/") for values in fetched for value in values)
 
 
-def _rows(key: str, config_key: GitConfigKey) -> Iterator[str]:
+def _candidate_rows(key: str, config_key: GitConfigKey) -> Iterator[str]:
     """Yield the rows of the table that can match a key."""
     yield key if config_key.subsection is None else f"{config_key.section}.*.{config_key.name}"
     if config_key.subsection is None:
@@ -252,6 +254,6 @@ def _is_plain_place(key: str, value: str, local: LocalPathTest) -> bool:
     return ":" not in value.partition("/")[0] and local(key, value)
 
 
-def _shown(value: str) -> str:
+def _shortened_value(value: str) -> str:
     flat = " ".join(value.split())
     return flat if len(flat) <= MAX_SHOWN_VALUE_CHARS else f"{flat[:MAX_SHOWN_VALUE_CHARS]}…"

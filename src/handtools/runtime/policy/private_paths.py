@@ -113,10 +113,10 @@ _COPIES = (
 
 def with_backup_copy_globs(globs: Iterable[str]) -> tuple[str, ...]:
     """Return the globs, each followed by globs of its backup copies."""
-    return tuple(dict.fromkeys(chain.from_iterable((glob, *_copies(glob)) for glob in globs)))
+    return tuple(dict.fromkeys(chain.from_iterable((glob, *_globs_of_copies(glob)) for glob in globs)))
 
 
-def _copies(glob: str) -> Iterator[str]:
+def _globs_of_copies(glob: str) -> Iterator[str]:
     folder, slash, name = glob.rpartition("/")
     for form in _COPIES:
         copy = form.format(name)

@@ -36,13 +36,13 @@ def tightened_policy(
     ignored: dict[str, str] = {}
     unattended = policy.unattended
     if "unattended" in said:
-        if _weaker(project_policy.unattended, unattended):
+        if _is_weaker(project_policy.unattended, unattended):
             ignored["unattended"] = f'`unattended = "{project_policy.unattended}"` is weaker than yours.'
         else:
             unattended = project_policy.unattended
     defaults = dict(policy.defaults)
     for kind, verdict in project_policy.defaults.items():
-        if _weaker(verdict, policy.default_verdict(kind)):
+        if _is_weaker(verdict, policy.default_verdict(kind)):
             ignored[f"defaults.{kind}"] = f'the default `{kind} = "{verdict}"` is weaker than yours.'
         else:
             defaults[kind] = verdict
@@ -70,7 +70,7 @@ def _in_folder(rule: Rule, folder: str) -> Rule:
 def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, str]) -> Iterator[Rule]:
     """Yield a project's rules without weakening effects: a rule would override even a stricter default."""
     for number, rule in enumerate(rules):
-        effects = frozenset(kind for kind in rule.effects if not _undercuts(policy, rule, kind))
+        effects = frozenset(kind for kind in rule.effects if not _is_loosening(policy, rule, kind))
         if effects:
             name = f"{PROJECT_RULE_PREFIX}{rule.name}"
             yield replace(rule, name=name, effects=effects, only_tightens=True)
@@ -80,9 +80,9 @@ def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, 
             )
 
 
-def _undercuts(policy: Policy, rule: Rule, kind: EffectKind) -> bool:
-    return rule.verdict == "allow" or _weaker(rule.verdict, policy.default_verdict(kind))
+def _is_loosening(policy: Policy, rule: Rule, kind: EffectKind) -> bool:
+    return rule.verdict == "allow" or _is_weaker(rule.verdict, policy.default_verdict(kind))
 
 
-def _weaker(verdict: Verdict, other: Verdict) -> bool:
+def _is_weaker(verdict: Verdict, other: Verdict) -> bool:
     return VERDICT_STRENGTH[verdict] < VERDICT_STRENGTH[other]

@@ -77,11 +77,11 @@ class CommandPrefixes:
 
     def match(self, words: CommandWords) -> bool:
         """Whether a command starts with one of the prefixes."""
-        return any(self._begins(words, each) for each in self._read)
+        return any(self._has_prefix(words, each) for each in self._parsed_prefixes)
 
     def hazard_beyond_prefix(self, words: CommandWords) -> str:
         """Return the first hazard in a command beyond the matched prefix, or an empty string."""
-        lengths = [len(each) for each in self._read if self._begins(words, each)]
+        lengths = [len(each) for each in self._parsed_prefixes if self._has_prefix(words, each)]
         spoken_for = words[: max(lengths, default=0)]
         left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
         return str(left[0]) if left else ""
@@ -95,13 +95,13 @@ class CommandPrefixes:
             self.match(words) and not self.hazard_beyond_prefix(words) for words in script.parts
         )
 
-    def _begins(self, words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
+    def _has_prefix(self, words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
         if not self.narrow:
             return _begins_after_options(as_rule_command(words), beginning)
         return len(words) >= len(beginning) and all(map(_word_matches, words, beginning))
 
     @cached_property
-    def _read(self) -> tuple[tuple[frozenset[str], ...], ...]:
+    def _parsed_prefixes(self) -> tuple[tuple[frozenset[str], ...], ...]:
         read = tuple(tuple(frozenset(word.split("|")) for word in each.split()) for each in self.written)
         if not all(read):
             raise UsageError("A rule has an empty command.")
@@ -181,7 +181,7 @@ class Rule:
             return None
         if self.covers(target):
             return self.verdict
-        if not link or self.verdict == "allow" or not self._above.matches(target):
+        if not link or self.verdict == "allow" or not self._parent_folder_globs.matches(target):
             return None
         # The symlink's target is judged again at its own path, so approval is enough for hidden paths.
         return "ask" if self.hides else self.verdict
@@ -228,7 +228,7 @@ class Rule:
         return PathGlobs(globs, self.but)
 
     @cached_property
-    def _above(self) -> GlobsWithoutDescendants:
+    def _parent_folder_globs(self) -> GlobsWithoutDescendants:
         """Matches parent folders of the rule's paths; a symlink there could bring in all of them."""
         split = [path.split("/") for path in self.paths]
         heads = [
@@ -244,7 +244,7 @@ class Rule:
             )
         try:
             covers = (
-                self._covered
+                self._is_listed_host
                 if self.hosts
                 else self.command_prefixes.cover
                 if self.commands
@@ -261,7 +261,7 @@ class Rule:
         if wrong:
             raise UsageError(f"Rule `{self.name}` contradicts its examples: {', '.join(wrong)}.")
 
-    def _covered(self, written: str) -> bool:
+    def _is_listed_host(self, written: str) -> bool:
         return self.host_list.lists(*split_host_port(written))
 
 

@@ -32,9 +32,13 @@ def find_applied_around_text(
     """
     for skipped in substring_offsets(new, old, most=len(new)):
         start = at - skipped
-        if start >= 0 and text.startswith(new, start) and _adds(new[:skipped] + new[skipped + len(old) :]):
+        if (
+            start >= 0
+            and text.startswith(new, start)
+            and _has_significant_text(new[:skipped] + new[skipped + len(old) :])
+        ):
             first = text.count("\n", 0, start)
-            return _done(
+            return _already_applied_outcome(
                 line_index,
                 line_index.excerpt_of_lines(first, first + lines.count_lines(new.rstrip("\r\n"))),
             )
@@ -56,15 +60,15 @@ def find_applied_around_lines(
     for skipped in range(len(wanted) - len(mine) + 1):
         start, stop = first - skipped, first - skipped + len(wanted)
         added = wanted[:skipped] + wanted[skipped + len(mine) :]
-        if start >= 0 and rows[start:stop] == wanted and _adds("\n".join(["", *added])):
-            return _done(
+        if start >= 0 and rows[start:stop] == wanted and _has_significant_text("\n".join(["", *added])):
+            return _already_applied_outcome(
                 line_index,
                 line_index.excerpt_of_lines(line_index.filled[start], line_index.filled[stop - 1] + 1),
             )
     return None
 
 
-def _adds(text: str) -> bool:
+def _has_significant_text(text: str) -> bool:
     """Whether text has letters or digits, or is one non-blank line; lines of only brackets don't count."""
     return any(map(str.isalnum, text)) or ("\n" not in text and bool(text.strip()))
 
@@ -147,8 +151,8 @@ def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyA
         return None
     # Nothing like the old text is left, or it is right here, or the new text is too long to be a
     # coincidence.
-    is_made = near is None or _overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
-    return _done(line_index, there) if is_made else None
+    is_made = near is None or _has_overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
+    return _already_applied_outcome(line_index, there) if is_made else None
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
@@ -163,9 +167,9 @@ def _goes_on(near_excerpt: Excerpt, excerpt: Excerpt) -> bool:
     return inside and len(excerpt.lines) < len(near_excerpt.lines)
 
 
-def _overlap(excerpt: Excerpt, other_excerpt: Excerpt) -> bool:
+def _has_overlap(excerpt: Excerpt, other_excerpt: Excerpt) -> bool:
     return excerpt.line <= other_excerpt.end_line and other_excerpt.line <= excerpt.end_line
 
 
-def _done(line_index: LineIndex, excerpt: Excerpt) -> AlreadyApplied:
+def _already_applied_outcome(line_index: LineIndex, excerpt: Excerpt) -> AlreadyApplied:
     return AlreadyApplied(text=line_index.text, excerpt=excerpt)

@@ -210,14 +210,14 @@ class Draft:
     def bytes(self) -> bytes:
         """Encode the text to the bytes to be written, in the file's encoding and with its line endings."""
         try:
-            return self._spliced() or self.source_text.encode(self.body)
+            return self._spliced_bytes() or self.source_text.encode(self.body)
         except Unencodable as failure:
             hint = f"Use characters that {self.source_text.encoding} supports, or convert the file to UTF-8 first."
             raise InvalidInput(
                 f"`{self.path}` can't encode the new text: {failure}.", hint=hint
             ) from failure
 
-    def _spliced(self) -> builtins.bytes | None:
+    def _spliced_bytes(self) -> builtins.bytes | None:
         """Build the new bytes from the unchanged ends and the encoded middle.
 
         None for multi-byte encodings.
@@ -250,16 +250,22 @@ class Draft:
         """Return the unified diff from the original to the draft."""
         was = None if self.before is None and self.origin is None else self.source_text.body
         diff = unified_diff(
-            self.path, was, self._text, before_path=self.origin, common_ends=self._counted()
+            self.path,
+            was,
+            self._text,
+            before_path=self.origin,
+            common_ends=self._line_counted_common_ends(),
         )
-        return _shown(diff)
+        return _printable_diff(diff)
 
     @property
     def first_changed_line(self) -> int | None:
         """Number of the first line that differs from the original; None if there is none."""
-        return first_changed_line(self.source_text.body, self._text, common_ends=self._counted())
+        return first_changed_line(
+            self.source_text.body, self._text, common_ends=self._line_counted_common_ends()
+        )
 
-    def _counted(self) -> KnownCommonEnds:
+    def _line_counted_common_ends(self) -> KnownCommonEnds:
         """Return the unchanged ends with their lines counted; cached for large files."""
         if self.common_ends.feeds is None:
             feeds = self.source_text.body.count("\n", 0, self.common_ends.head)
@@ -267,7 +273,7 @@ class Draft:
         return self.common_ends
 
 
-def _shown(diff: str) -> str:
+def _printable_diff(diff: str) -> str:
     return without_surrogates(diff_without_carriage_returns(diff))
 
 
@@ -281,7 +287,7 @@ class DraftSet:
 
     async def open(self, path: str) -> Draft:
         """Return the draft of a file as earlier steps left it, reading the file on first use."""
-        key = await self._key(path)
+        key = await self._normalized_path(path)
         self._refuse_removed(path, key)
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)
@@ -289,7 +295,7 @@ class DraftSet:
 
     async def create(self, path: str, body: str, source_text: DecodedText | None = None) -> Draft:
         """Draft a new file; raises if the path exists, unless an earlier step removed it."""
-        key = await self._key(path)
+        key = await self._normalized_path(path)
         gone = self.removed_drafts.pop(key, None)
         if key in self.drafts or (gone is None and await self.files.facts(key) is not None):
             raise AlreadyExists(f"`{path}` already exists.", hint="Update it, or choose another path.")
@@ -301,7 +307,7 @@ class DraftSet:
     async def remove(self, path: str) -> Draft:
         """Draft the deletion of a file."""
         self._refuse_link(path)
-        key = await self._key(path)
+        key = await self._normalized_path(path)
         self._refuse_removed(path, key)
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
@@ -345,7 +351,7 @@ class DraftSet:
             for path, draft in self.removed_drafts.items()
             if path not in moved
         )
-        pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_shown, gone)]
+        pieces = [*(draft.diff() for draft in self.drafts.values()), *map(_printable_diff, gone)]
         # Diffs without a git header go first: after a hunkless rename they would be read as part of it.
         return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
 
@@ -363,7 +369,7 @@ class DraftSet:
             hint = "Use the path of the file itself, or move or delete the symlink with mv or rm."
             raise WrongKind(f"`{path}` is a symlink to `{file}`.", hint=hint)
 
-    async def _key(self, path: str) -> str:
+    async def _normalized_path(self, path: str) -> str:
         """Return the normalized path, so that each file has one draft."""
         facts = await self.files.facts(path)
         if facts is not None or path.startswith("/"):

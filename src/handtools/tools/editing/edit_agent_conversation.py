@@ -63,7 +63,7 @@ class EditAgentSession:
         """Ask the model, for up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply."""
         open_points: list[str] = []
         for self.rounds in range(1, MAX_EDIT_AGENT_ROUNDS + 1):
-            open_points = await self._ask(self._so_far(open_points))
+            open_points = await self._ask_and_apply_edits(self._so_far(open_points))
             if not open_points:
                 break
         else:
@@ -98,9 +98,9 @@ class EditAgentSession:
                 raise refusal_error(outcome, where, old="the old text", new="the new text")
         self.draft = draft
 
-    async def _ask(self, so_far: list[str]) -> list[str]:
+    async def _ask_and_apply_edits(self, so_far: list[str]) -> list[str]:
         """Stream one response of the model and apply its edits; return the remaining problems."""
-        asked = edit_prompt(self._sight(), self.instructions, self._tags, before=so_far)
+        asked = edit_prompt(self._file_for_prompt(), self.instructions, self._tags, before=so_far)
         stream, chars, open_points = EditStreamParser(self._tags), 0, list[str]()
         answer = self.model(asked)
         async with closing_stream(answer):
@@ -112,28 +112,28 @@ class EditAgentSession:
                         hint=_EDIT_DIRECTLY_HINT,
                     )
                 for piece in stream.feed(text):
-                    open_points += await self._take(piece)
+                    open_points += await self._process_answer_event(piece)
                 if not stream.why_incomplete():
                     break
         left = stream.why_incomplete()
         # A request for more lines also ends a response.
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
-    async def _take(self, piece: EditAnswerEvent) -> list[str]:
+    async def _process_answer_event(self, piece: EditAnswerEvent) -> list[str]:
         """Process one part of the model's response; return its problems as messages for the model."""
         if isinstance(piece, OldTextComplete):
-            self._announce(piece.old)
+            self._report_edit_line(piece.old)
         elif isinstance(piece, OldNewPair):
-            return await self._make(piece)
+            return await self._apply_edit(piece)
         elif isinstance(piece, ShowLines):
-            return [self._show(piece)]
+            return [self._add_shown_lines(piece)]
         elif isinstance(piece, EditDeclined):
             raise InvalidInput(f"The model can't do it: {piece.why}", hint=_EDIT_DIRECTLY_HINT)
         elif isinstance(piece, MalformedAnswer):
             return [f"Not understood: {piece.why}. Write that edit again."]
         return []
 
-    async def _make(self, pair: OldNewPair) -> list[str]:
+    async def _apply_edit(self, pair: OldNewPair) -> list[str]:
         if pair in self.pairs:
             return []
         if not pair.old and not self.draft.body:
@@ -155,13 +155,13 @@ class EditAgentSession:
         self.say(f"{self.draft.path}: edit {len(self.pairs)} applied at line {line}\n")
         return []
 
-    def _announce(self, old: str) -> None:
+    def _report_edit_line(self, old: str) -> None:
         """Report which line an edit changes as progress, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_number_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.pairs) + 1} goes to line {line}\n")
 
-    def _show(self, show: ShowLines) -> str:
+    def _add_shown_lines(self, show: ShowLines) -> str:
         total = count_lines(self.draft.body)
         first = min(max(1, show.first), max(1, total))
         last = min(max(first, show.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))
@@ -172,7 +172,7 @@ class EditAgentSession:
         made = f"{len(self.pairs)} edits are applied, and the file is shown with them; do not repeat them."
         return [made, *open_points] if self.rounds > 1 else []
 
-    def _sight(self) -> FileShownInPrompt:
+    def _file_for_prompt(self) -> FileShownInPrompt:
         lines = split_lines(self.draft.body)
         if len(lines) <= MAX_WHOLE_FILE_LINES and estimate_tokens(self.draft.body) <= MAX_WHOLE_FILE_TOKENS:
             return FileShownInPrompt(path=self.draft.path, lines=lines)

@@ -116,7 +116,7 @@ class EditStreamParser:
         """Take the next piece of the streamed response, and return the parser events that it completes."""
         self._buffer += text
         found: list[EditAnswerEvent] = []
-        while not self._ended and (step := self._step()) is not None:
+        while not self._ended and (step := self._parse_next_tag()) is not None:
             found += step
         return found
 
@@ -130,23 +130,23 @@ class EditStreamParser:
             return f"your answer broke off before <new{self.tags.suffix}>"
         return f"your answer did not end with {self.tags.done}"
 
-    def _step(self) -> list[EditAnswerEvent] | None:
+    def _parse_next_tag(self) -> list[EditAnswerEvent] | None:
         """Parse the next tag of the buffer into events; None if more text is needed."""
-        return self._content() if self._inside else self._between()
+        return self._parse_inside_tag() if self._inside else self._parse_outside_tags()
 
-    def _between(self) -> list[EditAnswerEvent] | None:
+    def _parse_outside_tags(self) -> list[EditAnswerEvent] | None:
         found = self._tag.search(self._buffer)
         if found is None:
-            self._drop(self._buffer.rfind("<", max(0, len(self._buffer) - MAX_TAG)))
+            self._trim_buffer(self._buffer.rfind("<", max(0, len(self._buffer) - MAX_TAG)))
             return None
         self._buffer = self._buffer[found.end() :]
         lonely = found["open"] != "new" and self._old is not None
         if not lonely:
-            return self._opened(found)
+            return self._process_opening_tag(found)
         self._old = None
-        return [MalformedAnswer("an old text without a new one"), *self._opened(found)]
+        return [MalformedAnswer("an old text without a new one"), *self._process_opening_tag(found)]
 
-    def _opened(self, tag: re.Match[str]) -> list[EditAnswerEvent]:
+    def _process_opening_tag(self, tag: re.Match[str]) -> list[EditAnswerEvent]:
         opened = tag["open"]
         if opened:
             self._inside, self._searched = opened, 0  # type: ignore[assignment]
@@ -156,7 +156,7 @@ class EditStreamParser:
             return [AnswerComplete()]
         return [ShowLines(int(tag["first"]), int(tag["last"]))]
 
-    def _content(self) -> list[EditAnswerEvent] | None:
+    def _parse_inside_tag(self) -> list[EditAnswerEvent] | None:
         closing = f"</{self._inside}{self.tags.suffix}>"
         end = self._buffer.find(closing, max(0, self._searched - len(closing)))
         if end < 0:
@@ -165,16 +165,16 @@ class EditStreamParser:
         held = self._buffer[:end]
         inside, self._inside = self._inside, ""
         self._buffer = self._buffer[end + len(closing) :]
-        return self._closed(inside, held)
+        return self._events_of_tag_content(inside, held)
 
-    def _closed(self, inside: _Inside, held: str) -> list[EditAnswerEvent]:
+    def _events_of_tag_content(self, inside: _Inside, held: str) -> list[EditAnswerEvent]:
         nested = self._tag.search(held)
         if nested is not None:
             # The file does not contain such a tag, so the model forgot a closing tag: any repair would be a
             # guess.
             self._old = None
             return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.tags.suffix}>")]
-        text = _framed(held)
+        text = _without_framing_line_ends(held)
         if inside == "cannot":
             return [EditDeclined(text.strip())]
         if inside == "old":
@@ -185,11 +185,11 @@ class EditStreamParser:
             [MalformedAnswer("a new text without an old one")] if old is None else [OldNewPair(old, text)]
         )
 
-    def _drop(self, keep_from: int) -> None:
+    def _trim_buffer(self, keep_from: int) -> None:
         self._buffer = self._buffer[keep_from:] if keep_from >= 0 else ""
 
 
-def _framed(held: str) -> str:
+def _without_framing_line_ends(held: str) -> str:
     """Remove one line ending after the opening tag and one before the closing tag."""
     end = "\r\n" if held.startswith("\r\n") else "\n"
     return held.removeprefix(end).removesuffix(end)

@@ -148,18 +148,18 @@ def uniform_ending(text: str) -> str | None:
 
 
 def _inside_words(body: str, spans: list[CharSpan]) -> list[str]:
-    inside = sum(_joins(body, span.start) or _joins(body, span.end) for span in spans)
+    inside = sum(_is_inside_token(body, span.start) or _is_inside_token(body, span.end) for span in spans)
     return [f"{inside} of them inside a longer word"] if inside else []
 
 
-def _joins(text: str, at: int) -> bool:
+def _is_inside_token(text: str, at: int) -> bool:
     """Whether an offset lies inside a word, a number or a combined character."""
     if not 0 < at < len(text):
         return False
     return (
         all(map(_is_letter, text[at - 1 : at + 1]))
         or any(_POINT.match(text, place) for place in (at - 1, at))
-        or _continues(text[at])
+        or _is_combining_char(text[at])
         or text[at - 1] == _JOINER
     )
 
@@ -169,7 +169,7 @@ def _is_letter(char: str) -> bool:
     return char == "_" or (char.isalnum() and (char < _FIRST_UNSPACED or _LATIN_AGAIN <= char < _SIGNS))
 
 
-def _continues(char: str) -> bool:
+def _is_combining_char(char: str) -> bool:
     """Whether a character combines with the preceding one: an accent, a skin tone, a joiner."""
     return not char.isascii() and (
         char == _JOINER or char in _SKIN_COLOURS or unicodedata.category(char)[0] == "M"
@@ -179,7 +179,7 @@ def _continues(char: str) -> bool:
 def _cut_word(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
     """Refuse an edit that starts or ends inside a word and changes that word; None if it does not."""
     for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
-        if not _joins(text, edge):
+        if not _is_inside_token(text, edge):
             continue
         mine, theirs = part(old), part(new)
         if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):

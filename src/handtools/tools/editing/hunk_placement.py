@@ -148,7 +148,7 @@ def _find_in_rows(
         if key is not str:
             state.count_comparisons(len(rows))
             rows = [key(row) for row in rows]
-        places = list(_places(state, rows, wanted))
+        places = list(_exact_match_starts(state, rows, wanted))
         if hunk.at_end:
             # A patch does not mention blank lines at the end of a file.
             places = [at for at in places if not any(map(str.strip, rows[at + len(wanted) :]))][-1:]
@@ -163,7 +163,7 @@ def _find_in_rows(
     return first
 
 
-def _places(state: PatchingState, rows: list[str], wanted: list[str]) -> Iterator[int]:
+def _exact_match_starts(state: PatchingState, rows: list[str], wanted: list[str]) -> Iterator[int]:
     at = 0
     while True:
         try:
@@ -226,7 +226,7 @@ def find_hunk_scope_rows(state: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
     reaches = state.scope_rows
     for scope in hunk.scopes:
         state.count_comparisons(len(state.rows))
-        found = _scopes(state.rows, scope)
+        found = _rows_of_scope_line(state.rows, scope)
         if not found:
             return EditRefused(
                 code="not_found",
@@ -237,7 +237,7 @@ def find_hunk_scope_rows(state: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
     return reaches
 
 
-def _scopes(rows: list[str], scope: str) -> list[int]:
+def _rows_of_scope_line(rows: list[str], scope: str) -> list[int]:
     """Find the rows of the line named after `@@`: equal lines, or otherwise lines that begin with it."""
     wanted = scope.strip()
     whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
@@ -251,25 +251,30 @@ def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[
         return below
     stop = _end_of_block(rows, scope_rows)
     inside = [at for at in below if at < stop]
-    return inside or [at for at in below if _closes(rows, scope_rows, at)] or below
+    return inside or [at for at in below if _is_closing_row(rows, scope_rows, at)] or below
 
 
 def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the row after a scope's block: the end of a Markdown section, or of deeper indented rows."""
-    level = _level(rows[scope_rows.start])
+    level = _heading_level(rows[scope_rows.start])
     if level:
-        ends = (at for at in range(scope_rows.stop, len(rows)) if 0 < _level(rows[at]) <= level)
+        ends = (at for at in range(scope_rows.stop, len(rows)) if 0 < _heading_level(rows[at]) <= level)
         return next(ends, len(rows))
     depth = _least_depth(rows, scope_rows)
     ends = (
-        at for at in range(scope_rows.stop, len(rows)) if rows[at].strip() and _depth(rows[at]) <= depth
+        at
+        for at in range(scope_rows.stop, len(rows))
+        if rows[at].strip() and _indentation_width(rows[at]) <= depth
     )
     return next((at + 1 for at in ends if not _goes_on(rows[at])), len(rows))
 
 
 def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the least indentation of a scope's rows; -1 if all are blank, so no row ends the block."""
-    return min((_depth(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()), default=-1)
+    return min(
+        (_indentation_width(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()),
+        default=-1,
+    )
 
 
 def _goes_on(row: str) -> bool:
@@ -277,20 +282,20 @@ def _goes_on(row: str) -> bool:
     return row.strip().startswith(_CLOSERS) and row.rstrip().endswith(_OPENERS)
 
 
-def _closes(rows: list[str], scope_rows: ScopeRows, at: int) -> bool:
+def _is_closing_row(rows: list[str], scope_rows: ScopeRows, at: int) -> bool:
     """Whether a row closes the block that the scope is in."""
-    depth, between = _depth(rows[at]), rows[scope_rows.stop : at]
+    depth, between = _indentation_width(rows[at]), rows[scope_rows.stop : at]
     closing = rows[at].strip().startswith(_CLOSERS)
-    return closing and all(_depth(row) > depth for row in between if row.strip())
+    return closing and all(_indentation_width(row) > depth for row in between if row.strip())
 
 
-def _level(row: str) -> int:
+def _heading_level(row: str) -> int:
     """Return the level of a Markdown heading; 0 for any other row."""
     signs = len(row) - len(row.lstrip("#"))
     return signs if signs and row[signs : signs + 1] == " " else 0
 
 
-def _depth(row: str) -> int:
+def _indentation_width(row: str) -> int:
     return len(lines.leading_blanks(row))
 
 
@@ -302,26 +307,26 @@ def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
     if isinstance(reaches, EditRefused):
         return reaches
     if reaches is None:
-        return _nowhere(state, hunk)
+        return _refuse_unplaced_hunk(state, hunk)
     if len(reaches) > 1:
         return state.refuse_many_places([reach.start for reach in reaches])
     [reach] = reaches
     if _is_beside(state.rows, reach, hunk):
-        return _beside(state, reach)
-    return reach.stop if hunk.scopes else _nowhere(state, hunk)
+        return _file_end_or_refusal(state, reach)
+    return reach.stop if hunk.scopes else _refuse_unplaced_hunk(state, hunk)
 
 
 def _is_beside(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
     """Whether added lines lie outside the scope's section or block, by heading level or indentation."""
     first = next((row.text for row in hunk.rows if row.text.strip()), "")
-    if _level(rows[scope_rows.start]):
-        return 0 < _level(first) <= _level(rows[scope_rows.start])
+    if _heading_level(rows[scope_rows.start]):
+        return 0 < _heading_level(first) <= _heading_level(rows[scope_rows.start])
     depth = _least_depth(rows, scope_rows)
     below = next((row for row in rows[scope_rows.stop :] if row.strip()), "")
-    return _depth(below) > depth >= _depth(first)
+    return _indentation_width(below) > depth >= _indentation_width(first)
 
 
-def _beside(state: PatchingState, scope_rows: ScopeRows) -> int | EditRefused:
+def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | EditRefused:
     """Return the end of the file if the scope's block is the last one; otherwise refuse."""
     last = _last_row(state.rows, scope_rows)
     if not any(row.strip() for row in state.rows[last + 1 :]):
@@ -337,18 +342,18 @@ def _beside(state: PatchingState, scope_rows: ScopeRows) -> int | EditRefused:
 
 def _last_row(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the last non-blank row of a scope's section, or of its block with the closing row."""
-    if _level(rows[scope_rows.start]):
+    if _heading_level(rows[scope_rows.start]):
         stop = _end_of_block(rows, scope_rows)
     else:
         depth = _least_depth(rows, scope_rows)
         below = ((at, rows[at]) for at in range(scope_rows.stop, len(rows)) if rows[at].strip())
-        ends = (at for at, row in below if _depth(row) <= depth and not _goes_on(row))
+        ends = (at for at, row in below if _indentation_width(row) <= depth and not _goes_on(row))
         stop = next(ends, len(rows))
         stop += stop < len(rows) and rows[stop].strip().startswith(_CLOSERS)
     return max(at for at in range(stop) if rows[at].strip())
 
 
-def _nowhere(state: PatchingState, hunk: Hunk) -> EditRefused:
+def _refuse_unplaced_hunk(state: PatchingState, hunk: Hunk) -> EditRefused:
     last = max((at for at, row in enumerate(state.rows) if row.strip()), default=0)
     how = "" if hunk.line is not None else "; or put `*** End of File` below them"
     return EditRefused(
@@ -375,7 +380,7 @@ def find_added_lines(state: PatchingState, hunk: Hunk, at: int | None) -> int | 
         return at if letters and rows[at : at + len(added)] == added else None
     if letters < _MIN_LETTERS:
         return None
-    found = list(_places(state, rows, added))
+    found = list(_exact_match_starts(state, rows, added))
     if at is None and hunk.line is not None:
         expected = hunk.line + state.shift
         found = [start for start in found if abs(start - expected) <= MAX_HUNK_DRIFT]
@@ -406,7 +411,7 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
     state = PatchingState(split_at_line_feeds(text))
     for number, hunk in enumerate(hunks, 1):
         try:
-            refused = _lay(state, hunk, number, hunks[number:])
+            refused = _apply_hunk(state, hunk, number, hunks[number:])
         except TooManyComparisons:
             refused = EditRefused(
                 code="ambiguous",
@@ -418,21 +423,21 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
     return PatchedText("".join(state.rows), tuple(state.notes), state.there)
 
 
-def _lay(
+def _apply_hunk(
     state: PatchingState, hunk: Hunk, number: int, other_hunks: tuple[Hunk, ...]
 ) -> EditRefused | None:
     if not hunk.old:
-        return _add(state, hunk, number)
+        return _apply_insertion_hunk(state, hunk, number)
     stated = _stated_row(state, hunk)
     if stated is not None:
         # Diffs made by git match exactly at their line number: skip searching the rest of the file.
-        _write(state, stated, hunk, own_ends=True)
+        _replace_hunk_rows(state, stated, hunk, own_ends=True)
         return None
     reaches = find_hunk_scope_rows(state, hunk)
     if isinstance(reaches, EditRefused):
         return reaches
     if is_locator_for_next_hunk(hunk):
-        return _locate(state, hunk, reaches)
+        return _process_locator_hunk(state, hunk, reaches)
     found, by_bytes = find_hunk(state, hunk)
     if not found:
         return _lay_loosely(state, hunk, number, reaches)
@@ -444,11 +449,13 @@ def _lay(
     if is_hunk_applied(state, hunk, at):
         _pass_by(state, number, at, len(hunk.old))
     else:
-        _write(state, at, hunk, own_ends=by_bytes)
+        _replace_hunk_rows(state, at, hunk, own_ends=by_bytes)
     return None
 
 
-def _locate(state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None) -> EditRefused | None:
+def _process_locator_hunk(
+    state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None
+) -> EditRefused | None:
     """Process a hunk with context lines only: it limits where the next hunk may match, or is refused."""
     found, _ = find_hunk(state, hunk, loosely=True)
     if not found:
@@ -478,7 +485,7 @@ def _stated_row(state: PatchingState, hunk: Hunk) -> int | None:
     return at if at >= state.cursor and state.rows[at : at + len(wanted)] == wanted else None
 
 
-def _add(state: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
+def _apply_insertion_hunk(state: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
     """Apply a hunk that only adds lines; skip it if they exist, refuse it if its place is unclear."""
     at = insertion_row(state, hunk)
     there = find_added_lines(state, hunk, None if isinstance(at, EditRefused) else at)
@@ -487,14 +494,14 @@ def _add(state: PatchingState, hunk: Hunk, number: int) -> EditRefused | None:
     elif isinstance(at, EditRefused):
         return at
     else:
-        _write(state, at, hunk, own_ends=not state.rows)
+        _replace_hunk_rows(state, at, hunk, own_ends=not state.rows)
     return None
 
 
-def _write(state: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
+def _replace_hunk_rows(state: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
     """Replace the hunk's old rows with the new ones; context rows keep the file's bytes."""
     height = len(hunk.old)
-    end = _ending(state.rows, at, height)
+    end = _line_ending_near(state.rows, at, height)
     there = iter(state.rows[at : at + height])
     written: list[str] = []
     for row in hunk.rows:
@@ -519,7 +526,7 @@ def _write(state: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None
         state.shift = at + 1 - start + hunk.growth
 
 
-def _ending(rows: list[str], at: int, height: int) -> str:
+def _line_ending_near(rows: list[str], at: int, height: int) -> str:
     """Return the line ending of a hunk's rows, or of the row above if the hunk has no old rows."""
     near = [*rows[at if height else max(at - 1, 0) : at + height], *rows[:1]]
     ended = next((row for row in near if row.endswith("\n")), "\n")
@@ -570,17 +577,19 @@ def _lay_loosely(
         [first - 1], scope_rows, strictly=hunk.line is not None or scope_rows is not None
     ):
         return state.refuse_hunk_elsewhere(hunk, [first - 1])
-    _take(state, outcome, hunk, number, first)
+    _apply_loose_match(state, outcome, hunk, number, first)
     return None
 
 
-def _take(state: PatchingState, applied: EditApplied, hunk: Hunk, number: int, first: int) -> None:
+def _apply_loose_match(
+    state: PatchingState, applied: EditApplied, hunk: Hunk, number: int, first: int
+) -> None:
     height, before = len(hunk.new), len(state.rows)
     text = applied.text
     if hunk.new and hunk.is_open_ended:
         was_open = not state.rows[-1].endswith("\n")
         if was_open and hunk.new[-1].ended:
-            text += _ending(state.rows, first - 1, len(hunk.old))
+            text += _line_ending_near(state.rows, first - 1, len(hunk.old))
         elif not was_open and not hunk.new[-1].ended:
             text = lines.without_line_ending(text)
     state.rows = split_at_line_feeds(text)

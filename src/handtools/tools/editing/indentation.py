@@ -38,13 +38,13 @@ class IndentationMap:
         """
         pairs = list(pairs)
         self._above = above
-        self._known = _function(pairs)
+        self._known = _mapping_from_pairs(pairs)
         # If the first line lost its indentation, other lines at the margin may have lost theirs too.
         self._loses_margin = pairs[0][0] == "" != pairs[0][1] and "" not in self._known
         self._step = indent_step(argument_lines)
         self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
         self._steps = indent_step_frequencies(file_lines)
-        self._unit = _commonest(self._steps, file_lines)
+        self._unit = _commonest_step(self._steps, file_lines)
 
     def file_indentation(self, wanted: str) -> str:
         """Return the file's indentation for an indentation of the arguments.
@@ -68,10 +68,10 @@ class IndentationMap:
 
     def _from_many(self, wanted: str) -> str | None:
         """Map an indentation from two or more known pairs, which show start and width of a level."""
-        moved = _shifted(self._known, wanted)
+        moved = _prefix_mapped_indentation(self._known, wanted)
         if moved is not None:
             return moved
-        scaled = {self._scaled(wanted, unit) for unit in _UNITS} - {None}
+        scaled = {self._indentation_by_levels(wanted, unit) for unit in _UNITS} - {None}
         found = scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
         return found if found is None or self._keeps_width(found) else None
 
@@ -86,9 +86,9 @@ class IndentationMap:
         Returns None if the two texts don't determine the width of a level.
         """
         ((mine, theirs),) = self._known.items()
-        moved = _shifted(self._known, wanted)
+        moved = _prefix_mapped_indentation(self._known, wanted)
         if moved is None:
-            scaled = self._scaled(wanted, self._unit)
+            scaled = self._indentation_by_levels(wanted, self._unit)
             return scaled if scaled is not None else _by_columns(self._known, wanted)
         if not mine or not theirs:
             # No width to compare: use the model's own steps if they use the same characters as the file's.
@@ -110,15 +110,19 @@ class IndentationMap:
         known = " " * round(abs(width - len(theirs))) in self._steps
         return known or not (kept and width % unit)
 
-    def _scaled(self, wanted: str, unit: str | None) -> str | None:
+    def _indentation_by_levels(self, wanted: str, unit: str | None) -> str | None:
         """Map an indentation by counting levels: one level in the arguments is one level in the file."""
-        return _recounted(self._known, wanted, self._step, unit) if self._step and unit else None
+        return (
+            _level_mapped_indentation(self._known, wanted, self._step, unit)
+            if self._step and unit
+            else None
+        )
 
 
-def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
+def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Build the mapping from argument to file indentations; it must preserve the order of depths."""
     # A model that starts copying at the first letter loses only the indentation of the first line.
-    if pairs[0][0] == "" != pairs[0][1] and not _agrees(pairs[0], pairs[1:]):
+    if pairs[0][0] == "" != pairs[0][1] and not _is_consistent_with_others(pairs[0], pairs[1:]):
         pairs = pairs[1:]
     known: dict[str, str] = {}
     for mine, theirs in pairs:
@@ -126,18 +130,18 @@ def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
             raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
     ordered = sorted(known, key=indent_columns)
     if not _is_shift(known) and any(
-        _order(a, b) != _order(known[a], known[b]) for a, b in pairwise(ordered)
+        _compare_widths(a, b) != _compare_widths(known[a], known[b]) for a, b in pairwise(ordered)
     ):
         raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
     return known
 
 
-def _order(one: str, other: str) -> int:
+def _compare_widths(one: str, other: str) -> int:
     """Compare two indentations by width: 1 if the first is deeper, -1 if the second is, otherwise 0."""
     return (indent_columns(one) > indent_columns(other)) - (indent_columns(one) < indent_columns(other))
 
 
-def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
+def _is_consistent_with_others(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
     """Whether the first line's pair of indentations fits the other pairs as a plain shift."""
     mine, theirs = pair
     return all(
@@ -146,7 +150,7 @@ def _agrees(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
     ) or any(other == pair for other in others)
 
 
-def _shifted(known: dict[str, str], wanted: str) -> str | None:
+def _prefix_mapped_indentation(known: dict[str, str], wanted: str) -> str | None:
     """Map an indentation by replacing one prefix with another.
 
     Returns None if that does not explain all known pairs.
@@ -171,18 +175,18 @@ def _is_shift(known: dict[str, str]) -> bool:
     return all(a.startswith(mine) and b == known[mine] + a[len(mine) :] for a, b in known.items())
 
 
-def _recounted(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
+def _level_mapped_indentation(known: dict[str, str], wanted: str, step: str, unit: str) -> str | None:
     """Map an indentation by its number of levels; None unless all known pairs differ by the same number."""
     # A single space is a slip, not an indentation step.
     if step in (unit, " "):
         return None
     extra: set[int] = set()
     for mine, theirs in known.items():
-        a, b = _count(mine, step), _count(theirs, unit)
+        a, b = _count_units(mine, step), _count_units(theirs, unit)
         if a is None or b is None:
             return None
         extra.add(b - a)
-    depth = _count(wanted, step)
+    depth = _count_units(wanted, step)
     if len(extra) != 1 or depth is None:
         return None
     more = extra.pop()
@@ -219,17 +223,17 @@ def _step_into(depth: str, above: Iterable[str]) -> str | None:
     return None if opener is None or not depth.startswith(opener) else depth[len(opener) :]
 
 
-def _count(text: str, unit: str) -> int | None:
+def _count_units(text: str, unit: str) -> int | None:
     count = len(text) // len(unit)
     return count if unit * count == text else None
 
 
 def indent_step(lines: list[str]) -> str | None:
     """Return the most frequent indentation step of these lines; None if they are not indented."""
-    return _commonest(indent_step_frequencies(lines), lines)
+    return _commonest_step(indent_step_frequencies(lines), lines)
 
 
-def _commonest(found: Counter[str], lines: list[str]) -> str | None:
+def _commonest_step(found: Counter[str], lines: list[str]) -> str | None:
     """Return the most frequent counted indentation step, or the smallest indentation of any line."""
     if found:
         step = min(found, key=lambda step: (-found[step], len(step)))

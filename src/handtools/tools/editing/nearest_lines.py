@@ -34,11 +34,11 @@ class _Reach:
 def find_nearest_lines(line_index: LineIndex, old: str) -> Excerpt | None:
     """Find the lines of the file that are most similar to the old text; None if nothing is similar."""
     if old not in line_index.nearest:
-        line_index.nearest[old] = _nearest(line_index, old)
+        line_index.nearest[old] = _nearest_excerpt(line_index, old)
     return line_index.nearest[old]
 
 
-def _nearest(line_index: LineIndex, old: str) -> Excerpt | None:
+def _nearest_excerpt(line_index: LineIndex, old: str) -> Excerpt | None:
     keys = [normalize_for_matching(line) for line in old.split("\n") if not is_blank(line)]
     if not keys or not line_index.filled:
         return None
@@ -48,7 +48,7 @@ def _nearest(line_index: LineIndex, old: str) -> Excerpt | None:
     reach = reach or _by_votes(keys, rows, known) or _by_words(line_index, old, keys, rows)
     if reach is None:
         return None
-    first, last = _fitted(keys, rows, reach)
+    first, last = _adjusted_range(keys, rows, reach)
     return line_index.excerpt_of_lines(line_index.filled[first], line_index.filled[last - 1] + 1)
 
 
@@ -83,7 +83,7 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
 
     Rare and long lines count more.
     """
-    twins = _twins(keys, known)
+    twins = _similar_file_lines(keys, known)
     spelt = [twins.get(key, key) for key in keys]
     wanted = set(spelt)
     places: dict[str, list[int]] = defaultdict(list)
@@ -97,11 +97,11 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
             votes[index - offset] += min(len(key), 80) / len(found)
     ranked = sorted(votes, key=lambda start: (-votes[start], start))[:_MAX_COMPARED_STARTS]
     best = [start for start in ranked if votes[start] >= _MIN_WEIGHT]
-    start = max(best, key=lambda start: _likeness(keys, rows, start), default=None)
+    start = max(best, key=lambda start: _similarity_at_row(keys, rows, start), default=None)
     return None if start is None else _Reach(start, start + len(keys))
 
 
-def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
+def _similar_file_lines(keys: list[str], known: set[str]) -> dict[str, str]:
     """Map the longest old lines that the file lacks to the file's lines that they may misspell."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MAX_LINES:
@@ -117,7 +117,7 @@ def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
     return twins
 
 
-def _likeness(keys: list[str], rows: list[str], start: int) -> float:
+def _similarity_at_row(keys: list[str], rows: list[str], start: int) -> float:
     from rapidfuzz import fuzz
 
     there = rows[max(0, start) : max(0, start) + len(keys)]
@@ -143,19 +143,19 @@ def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str])
 
 def _says_much_of(line_index: LineIndex, told: str, filed: str) -> bool:
     """Whether two lines share a third of their words, weighted by how rare each word is in the file."""
-    weights = _weights(line_index, told)
+    weights = _word_weights(line_index, told)
     shared = sum(weight for word, weight in weights.items() if word in filed)
     return shared > 0 and 3 * shared >= sum(weights.values())
 
 
-def _weights(line_index: LineIndex, told: str) -> dict[str, float]:
+def _word_weights(line_index: LineIndex, told: str) -> dict[str, float]:
     return {
         word: len(word) / max(1, line_index.text_with_line_feeds.count(word)) ** 2
         for word in _WORD.findall(told)
     }
 
 
-def _fitted(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
+def _adjusted_range(keys: list[str], rows: list[str], reach: _Reach) -> tuple[int, int]:
     """Grow or shrink a range of rows so that it begins and ends where the old text does."""
     start, stop = reach.start, reach.stop
     there = rows[max(start, 0) : max(stop, 0)]

@@ -44,7 +44,7 @@ def replace_verbatim(body: str, old: str, new: str) -> EditApplied | EditRefused
     outcome = replace_text(body, old, new)
     if isinstance(outcome, AlreadyApplied):
         return _there_already(outcome)
-    return outcome if isinstance(outcome, EditRefused) else _nearly(body, outcome)
+    return outcome if isinstance(outcome, EditRefused) else _refuse_inexact_match(body, outcome)
 
 
 def _there_already(already_applied: AlreadyApplied) -> EditRefused:
@@ -56,7 +56,7 @@ def _there_already(already_applied: AlreadyApplied) -> EditRefused:
     )
 
 
-def _nearly(body: str, applied: EditApplied) -> EditRefused:
+def _refuse_inexact_match(body: str, applied: EditApplied) -> EditRefused:
     """Refuse the edit, quoting the lines that looser matching found, for the model to send instead."""
     span = applied.spans[0]
     text = body[span.start : span.end]

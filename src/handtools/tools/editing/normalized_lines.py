@@ -72,7 +72,7 @@ def normalize_for_matching(text: str) -> str:
 
     Lines that are equal under any `MatchLoss` are equal here, but not the other way round.
     """
-    return _composed(text).translate(_SQUASH)
+    return _nfc_text(text).translate(_SQUASH)
 
 
 def normalize_lines(text: str) -> list[str]:
@@ -112,26 +112,30 @@ def all_line_match_losses(one: str, other: str) -> frozenset[MatchLoss]:
     mine, theirs = one.strip(BLANKS), other.strip(BLANKS)
     if not mine and not theirs:
         return frozenset({MatchLoss.TRAILING})
-    found = {MatchLoss.TRAILING} if _tail(one) != _tail(other) else set()
+    found = {MatchLoss.TRAILING} if _trailing_blanks(one) != _trailing_blanks(other) else set()
     if leading_blanks(one) != leading_blanks(other):
         found.add(MatchLoss.INDENTATION)
-    least = (kinds for kinds in _SUBSETS if _folded(mine, kinds) == _folded(theirs, kinds))
+    least = (
+        kinds
+        for kinds in _SUBSETS
+        if _text_ignoring_losses(mine, kinds) == _text_ignoring_losses(theirs, kinds)
+    )
     return next(least, _SUBSETS[-1]) | found
 
 
-def _folded(text: str, losses: frozenset[MatchLoss]) -> str:
+def _text_ignoring_losses(text: str, losses: frozenset[MatchLoss]) -> str:
     text = with_plain_typography(text) if MatchLoss.LOOK in losses else text
     text = text.translate(_QUOTES) if MatchLoss.QUOTES in losses else text
     return without_needless_blanks(text) if MatchLoss.INNER in losses else text
 
 
-def _tail(line: str) -> str:
+def _trailing_blanks(line: str) -> str:
     return line[len(line.rstrip(BLANKS)) :]
 
 
 def with_plain_typography(text: str) -> str:
     """Replace typographic characters with their plain ASCII equivalents, and drop invisible ones."""
-    return text if text.isascii() else _composed(text).translate(LOOK_ALIKES)
+    return text if text.isascii() else _nfc_text(text).translate(LOOK_ALIKES)
 
 
 def without_needless_blanks(line: str) -> str:
@@ -146,7 +150,7 @@ def is_blank(line: str) -> bool:
     return not line.strip(_ASCII_BLANKS) if line.isascii() else not normalize_for_matching(line)
 
 
-def _composed(text: str) -> str:
+def _nfc_text(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -285,7 +289,7 @@ def find_match_candidates(
         # Blank old lines before the first non-blank one may match above it.
         if hint is not None and not -hint.within <= rows[0] + 1 - hint.line <= hint.within + filled[0]:
             continue
-        if (match := _laid(line_index, old, filled, rows)) is not None:
+        if (match := _line_match_at_rows(line_index, old, filled, rows)) is not None:
             found.append(match)
     return found if hint is None else _nearest_to_hint(found, hint)
 
@@ -310,7 +314,9 @@ def is_recognizable(old: list[str], match: LineMatch) -> bool:
     return match.loss <= MatchLoss.TRAILING or letters >= MIN_LETTERS_OF_A_BLOCK
 
 
-def _laid(line_index: LineIndex, old: list[str], filled: list[int], rows: list[int]) -> LineMatch | None:
+def _line_match_at_rows(
+    line_index: LineIndex, old: list[str], filled: list[int], rows: list[int]
+) -> LineMatch | None:
     places: list[int | None] = [None] * len(old)
     for index, row in zip(filled, rows, strict=True):
         if line_match_loss(old[index], line_index.lines_without_ends[row]) is None:

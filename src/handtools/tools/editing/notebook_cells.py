@@ -22,7 +22,7 @@ _INDENTS = (1, 2, 4, None)
 
 def is_notebook(body: str) -> bool:
     """Whether a text is the JSON of a notebook with a valid list of cells."""
-    return _book(body) is not None
+    return _parse_notebook(body) is not None
 
 
 def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> EditOutcome:
@@ -30,7 +30,7 @@ def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> E
 
     Text that is in no cell is replaced in the JSON itself, which must remain a valid notebook.
     """
-    book = _book(body)
+    book = _parse_notebook(body)
     if book is None:
         return replace_text(body, old, new, every=every)
     found = {cell: replace_text(_source(cell), old, new, every=every) for cell in _cells(book)}
@@ -47,7 +47,7 @@ def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> E
     if not chosen:
         there = [each for each in found.values() if isinstance(each, AlreadyApplied)]
         return there[0] if there else _replace_in_json(body, old, new, every=every)
-    return _rewritten(body, book, chosen)
+    return _notebook_edit_outcome(body, book, chosen)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,7 +63,7 @@ def _cells(book: dict[str, Any]) -> Iterator[_Cell]:
         yield _Cell(number, content)
 
 
-def _book(body: str) -> dict[str, Any] | None:
+def _parse_notebook(body: str) -> dict[str, Any] | None:
     try:
         book = json.loads(body)
     except (ValueError, RecursionError):
@@ -86,9 +86,10 @@ def _source(cell: _Cell) -> str:
     return source if isinstance(source, str) else "".join(source)
 
 
-def _rewritten(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) -> EditOutcome:
+def _notebook_edit_outcome(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) -> EditOutcome:
     layout = next(
-        (each for each in product(_INDENTS, (False, True)) if _dumped(book, *each, body) == body), None
+        (each for each in product(_INDENTS, (False, True)) if _notebook_json(book, *each, body) == body),
+        None,
     )
     if layout is None:
         return EditRefused(
@@ -104,7 +105,7 @@ def _rewritten(body: str, book: dict[str, Any], made: dict[_Cell, EditApplied]) 
             else [f"{row}\n" for row in text.split("\n")[:-1]]
             + list(filter(None, [text.rpartition("\n")[2]]))
         )
-    after = _dumped(book, *layout, body)
+    after = _notebook_json(book, *layout, body)
     start = _common_start(body, after)
     tail = _common_start(body[start:][::-1], after[start:][::-1])
     spliced = SplicedText(body, start, len(body) - tail, after[start : len(after) - tail])
@@ -122,7 +123,7 @@ def _common_start(one: str, other: str) -> int:
     )
 
 
-def _dumped(book: dict[str, Any], indent: int | None, ascii_only: bool, like: str) -> str:  # noqa: FBT001
+def _notebook_json(book: dict[str, Any], indent: int | None, ascii_only: bool, like: str) -> str:  # noqa: FBT001
     end = "\n" if like.endswith("\n") else ""
     return json.dumps(book, indent=indent, ensure_ascii=ascii_only) + end
 

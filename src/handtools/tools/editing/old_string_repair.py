@@ -123,8 +123,8 @@ def is_typo_of(bad: str, word: str) -> bool:
 
     if OSA.distance(bad, word, score_cutoff=1) != 1:
         return False
-    head = _shared(bad, word)
-    tail = min(_shared(bad[::-1], word[::-1]), len(bad) - head, len(word) - head)
+    head = _common_prefix_length(bad, word)
+    tail = min(_common_prefix_length(bad[::-1], word[::-1]), len(bad) - head, len(word) - head)
     changed = bad[head : len(bad) - tail] + word[head : len(word) - tail]
     # A different digit makes a different number, and `a__b` is a different name from `a_b`.
     if not changed.isalpha():
@@ -133,7 +133,7 @@ def is_typo_of(bad: str, word: str) -> bool:
         return False
     if all(_part_at(text, head) in CONFUSABLE_WORDS for text in (bad, word)):
         return False
-    return _is_clumsy(bad, word, head) or _inside(word, head, len(word) - tail)
+    return _is_clumsy(bad, word, head) or _is_inside_name_part(word, head, len(word) - tail)
 
 
 def _part_at(text: str, at: int) -> str:
@@ -162,7 +162,7 @@ def _ends_long(word: str) -> bool:
     return len([*_PART.finditer(word)][-1][0]) >= MIN_LETTERS_OF_A_WORD
 
 
-def _inside(word: str, start: int, end: int) -> bool:
+def _is_inside_name_part(word: str, start: int, end: int) -> bool:
     """Whether a difference lies between the first and the last letter of a part of a name.
 
     At the edge of a part it makes a different word: `user` and `users`, `parse` and `parser`, `row_a` and
@@ -175,7 +175,7 @@ def _inside(word: str, start: int, end: int) -> bool:
     )
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     count = 0
     for a, b in zip(one, other, strict=False):
         if a != b:
@@ -209,7 +209,7 @@ def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading
     yield from layer
     seen = {(reading.old, reading.new) for reading in layer}
     for _ in range(2):
-        cleaned = [again for reading in layer for again in _cleaned(body, reading)]
+        cleaned = [again for reading in layer for again in _repaired_readings(body, reading)]
         layer = []
         for reading in cleaned:
             if (reading.old, reading.new) not in seen and reading.old.strip():
@@ -218,7 +218,7 @@ def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading
                 yield reading
 
 
-def _cleaned(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
+def _repaired_readings(body: str, reading: ArgumentReading) -> Iterator[ArgumentReading]:
     for cleaner in ARGUMENT_REPAIRS:
         if (found := cleaner(body, reading.old, reading.new)) is not None:
             line = found.line if found.line is not None else reading.line
@@ -253,21 +253,21 @@ def repair_code_fence(body: str, old: str, new: str) -> ArgumentReading | None:
 
     Returns None if there is no fence or the file contains it too.
     """
-    inside = _fenced(old)
-    if inside is None or any(edge in body for edge in _edges(old)):
+    inside = _text_inside_fence(old)
+    if inside is None or any(edge in body for edge in _outer_line_pairs(old)):
         return None
-    wanted = _fenced(new)
-    if wanted is None and any(_FENCE.fullmatch(row) for row in _ends(new)):
+    wanted = _text_inside_fence(new)
+    if wanted is None and any(_FENCE.fullmatch(row) for row in _first_and_last_line(new)):
         return None
     return ArgumentReading(inside, new if wanted is None else wanted, ("code fence removed",))
 
 
-def _ends(text: str) -> tuple[str, str]:
+def _first_and_last_line(text: str) -> tuple[str, str]:
     rows = text.strip("\n").split("\n")
     return rows[0], rows[-1]
 
 
-def _fenced(text: str) -> str | None:
+def _text_inside_fence(text: str) -> str | None:
     rows = text.strip("\n").split("\n")
     opening = _FENCE.fullmatch(rows[0])
     if opening is None or len(rows) < 2 or rows[-1].strip() != opening[1]:
@@ -278,7 +278,7 @@ def _fenced(text: str) -> str | None:
     return "\n".join(rows[1:-1])
 
 
-def _edges(text: str) -> list[str]:
+def _outer_line_pairs(text: str) -> list[str]:
     """Return the first two and last two rows of a text, each pair a fence and the line next to it."""
     rows = text.strip("\n").split("\n")
     return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []

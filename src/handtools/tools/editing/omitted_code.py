@@ -104,8 +104,8 @@ class ElidedPiece:
 
 def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
     """Split both arguments at their elision marks into pairs; None if there are no marks or they differ."""
-    mine, my_marks = _cut(old)
-    theirs, their_marks = _cut(new)
+    mine, my_marks = _split_at_elisions(old)
+    theirs, their_marks = _split_at_elisions(new)
     if not my_marks or my_marks != their_marks:
         return None
     found = [ElidedPiece(a, b) for a, b in zip(mine, theirs, strict=True)]
@@ -124,17 +124,17 @@ def pieces_stand_in_order(line_index: LineIndex, matches: list[list[LineMatch]])
     """Whether the matches of all pieces can follow each other in the file, within one block."""
     above = matches[0]
     for places in matches[1:]:
-        above = [match for match in places if _follows(line_index, above, match)]
+        above = [match for match in places if _is_below_in_block(line_index, above, match)]
     return bool(above)
 
 
-def _follows(line_index: LineIndex, matches_above: list[LineMatch], match: LineMatch) -> bool:
+def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], match: LineMatch) -> bool:
     """Whether a match follows one of the matches above, and no line in between leaves their block."""
     nearest = next((before for before in reversed(matches_above) if before.last < match.first), None)
     if nearest is None:
         return False
     last = line_index.lines_without_ends[nearest.last - 1]
-    head, foot = _depth(last), _depth(line_index.lines_without_ends[match.first])
+    head, foot = _indentation_width(last), _indentation_width(line_index.lines_without_ends[match.first])
     least = min(head + last.rstrip().endswith(BLOCK_OPENERS), foot)
     left_out = range(nearest.last, match.first)
     return not least or (
@@ -145,14 +145,14 @@ def _follows(line_index: LineIndex, matches_above: list[LineMatch], match: LineM
 
 def _is_inner(line: str, least: int) -> bool:
     """Whether a line is indented at least that far; blank lines and lines starting with `#` always pass."""
-    return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+    return _indentation_width(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 
-def _depth(line: str) -> int:
+def _indentation_width(line: str) -> int:
     return indent_columns(leading_blanks(line))
 
 
-def _cut(text: str) -> tuple[list[str], list[str]]:
+def _split_at_elisions(text: str) -> tuple[list[str], list[str]]:
     found: list[list[str]] = [[]]
     marks: list[str] = []
     for line in text.split("\n"):

@@ -40,10 +40,10 @@ def unquoted_name(name: str) -> str:
     if not (match := _QUOTED.match(name)):
         return name.partition("\t")[0].rstrip("\r")
     inner = match[0][1:-1].encode("utf-8", "surrogateescape")
-    return _ESCAPE.sub(_meant, inner).decode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_unescaped_byte, inner).decode("utf-8", "surrogateescape")
 
 
-def _meant(escape: re.Match[bytes]) -> bytes:
+def _unescaped_byte(escape: re.Match[bytes]) -> bytes:
     code = escape[1]
     return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else bytes([_LETTERS.get(code, code[0])])
 
@@ -123,31 +123,31 @@ class _UnifiedDiffReader:
             self.at += 1
         if self.at >= len(self.rows):
             return None
-        header = self._header()
+        header = self._read_header()
         hunks = []
-        while self._row().startswith("@@"):
-            hunks.append(self._hunk())
-        return _file(header, tuple(hunks))
+        while self._current_row().startswith("@@"):
+            hunks.append(self._read_hunk())
+        return _file_patch(header, tuple(hunks))
 
-    def _row(self) -> str:
+    def _current_row(self) -> str:
         return self.rows[self.at] if self.at < len(self.rows) else ""
 
     def _starts_file(self, at: int) -> bool:
         row, following = [*self.rows[at : at + 2], "", ""][:2]
         return row.startswith(_TITLE) or (row.startswith("--- ") and following.startswith("+++ "))
 
-    def _header(self) -> _Header:
+    def _read_header(self) -> _Header:
         header = _Header(self.at + 1)
-        if self._row().startswith(_TITLE):
+        if self._current_row().startswith(_TITLE):
             header.old, header.new = names_in_git_diff_header(
-                self._row().removeprefix(_TITLE).rstrip("\r")
+                self._current_row().removeprefix(_TITLE).rstrip("\r")
             ) or (
                 None,
                 None,
             )
             self.at += 1
-        while self.at < len(self.rows) and not self._row().startswith(("@@", _TITLE)):
-            row = self._row()
+        while self.at < len(self.rows) and not self._current_row().startswith(("@@", _TITLE)):
+            row = self._current_row()
             if self._starts_file(self.at):
                 header.old, header.new = without_diff_prefixes(
                     unquoted_name(row[4:]), unquoted_name(self.rows[self.at + 1][4:])
@@ -168,13 +168,13 @@ class _UnifiedDiffReader:
             self.at += 1
         return header
 
-    def _hunk(self) -> Hunk:
-        number, span = self.at + 1, parse_hunk_range(self._row())
-        title = self._row()
+    def _read_hunk(self) -> Hunk:
+        number, span = self.at + 1, parse_hunk_range(self._current_row())
+        title = self._current_row()
         self.at += 1
-        rows = None if span is None else self._counted(span)
+        rows = None if span is None else self._read_counted_rows(span)
         if rows is None:
-            rows = self._signed()
+            rows = self._read_rows_until_header()
         if not rows:
             raise MalformedPatch(number, "a hunk without lines.")
         if span is None:
@@ -182,7 +182,7 @@ class _UnifiedDiffReader:
             return Hunk(tuple(rows), scopes=(scope,) if scope else ())
         return Hunk(tuple(rows), span.old_start)
 
-    def _counted(self, hunk_range: HunkRange) -> list[HunkRow] | None:
+    def _read_counted_rows(self, hunk_range: HunkRange) -> list[HunkRow] | None:
         """Parse as many rows as the hunk header counts.
 
         Returns None if its counts are wrong, as models' counts often are.
@@ -212,11 +212,11 @@ class _UnifiedDiffReader:
         is_row = more[:1] in (" ", "+", "-") and bool(more.strip())
         return is_row and not self._starts_file(at) and not _MAIL_SIGNATURE.fullmatch(more)
 
-    def _signed(self) -> list[HunkRow]:
+    def _read_rows_until_header(self) -> list[HunkRow]:
         """Parse the rows that look like hunk rows up to the next header, ignoring the header's counts."""
         rows: list[HunkRow] = []
         while self.at < len(self.rows) and not self._starts_file(self.at):
-            row = self._row()
+            row = self._current_row()
             if row.startswith(_NO_END) and rows:
                 rows[-1] = rows[-1]._replace(ended=False)
             elif (read := _signed_row(row)) is not None:
@@ -240,7 +240,7 @@ def _signed_row(row: str) -> HunkRow | None:
     return HunkRow(" ", row) if not row.strip() else None
 
 
-def _file(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
+def _file_patch(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
     old = header.moved.get("from", header.old)
     new = header.moved.get("to", header.new)
     if old is None or new is None:
@@ -335,12 +335,12 @@ class _Section:
             if row.strip():
                 raise MalformedPatch(number, f"nothing may follow `*** Delete File:`, but found {row!r}.")
         elif self.action == "add":
-            self._add(number, row)
+            self._parse_added_row(number, row)
         elif row.rstrip() == _STOP:
-            self._close(at_end=True)
+            self._finish_hunk(at_end=True)
         elif row.startswith("@@"):
-            self._close()
-            self._open(row)
+            self._finish_hunk()
+            self._parse_hunk_header(row)
         elif row[:1] in (" ", "-", "+"):
             self.rows.append(HunkRow(row[0], row[1:]))  # type: ignore[arg-type]
         elif not row.strip():
@@ -352,14 +352,14 @@ class _Section:
         """Finish the section and return the file's patch; raises `MalformedPatch` if it changes nothing."""
         while self.action == "update" and self.rows and self.rows[-1] == (" ", "", True):
             self.rows.pop()
-        self._close()
+        self._finish_hunk()
         if self.action == "update" and not self.hunks and self.target is None:
             raise MalformedPatch(self.number, f"the update of {self.path} has no hunk.")
         if self.target is not None:
             return FilePatch(action="update", path=self.target, origin=self.path, hunks=tuple(self.hunks))
         return FilePatch(action=self.action, path=self.path, hunks=tuple(self.hunks))
 
-    def _add(self, number: int, row: str) -> None:
+    def _parse_added_row(self, number: int, row: str) -> None:
         if row.startswith("+"):
             # A blank row between added lines is an added line without its `+`; after the last one it is
             # just a gap.
@@ -371,7 +371,7 @@ class _Section:
         elif row.rstrip() != _STOP:
             raise MalformedPatch(number, f"lines of an added file must begin with `+`, not {row[:60]!r}.")
 
-    def _open(self, row: str) -> None:
+    def _parse_hunk_header(self, row: str) -> None:
         """Parse a line with `@@`, which has the hunk's line numbers or names a scope line above it."""
         span = parse_hunk_range(row)
         if span is not None:
@@ -379,7 +379,7 @@ class _Section:
         elif scope := row.strip("@ \t\r"):
             self.scopes.append(scope)
 
-    def _close(self, *, at_end: bool = False) -> None:
+    def _finish_hunk(self, *, at_end: bool = False) -> None:
         if self.rows:
             hunk = Hunk(tuple(self.rows), self.line, tuple(self.scopes), at_end)
             self.hunks.append(hunk)

@@ -30,7 +30,7 @@ def refuse_not_found(line_index: LineIndex, olds: list[str], new: str) -> EditRe
     """Refuse an edit whose old text is not in the file; show the nearest lines. `olds` has its readings."""
     old = reading_most_like_file(line_index, olds)
     window = find_nearest_lines(line_index, old)
-    present = _present(line_index, old, new)
+    present = _new_text_location_note(line_index, old, new)
     if window is None:
         return EditRefused(
             code="not_found",
@@ -44,11 +44,11 @@ def refuse_not_found(line_index: LineIndex, olds: list[str], new: str) -> EditRe
         hint="If you mean those lines, send old_string as above.",
         nearest_excerpt=window,
         differences=difference_rows(old, window),
-        suggestion=_unique(line_index, window.line - 1, window.end_line),
+        suggestion=_lines_unique_in_file(line_index, window.line - 1, window.end_line),
     )
 
 
-def _present(line_index: LineIndex, old: str, new: str) -> str:
+def _new_text_location_note(line_index: LineIndex, old: str, new: str) -> str:
     """Return a sentence that says where the new text already occurs in the file; empty if it does not."""
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     if sum(map(str.isalnum, wanted)) < _MIN_LETTERS_PRESENT or wanted in lines.convert_line_ends(old, "\n"):
@@ -81,18 +81,18 @@ def refuse_unclear(
     message = f"{unclear} (lines {window.line}-{window.end_line})"
     if unclear.hint:
         return EditRefused(code=unclear.code, message=message, hint=unclear.hint)
-    form = _form(line_index, first, last) if unclear.code == "indent_conflict" else ""
+    form = _indentation_note(line_index, first, last) if unclear.code == "indent_conflict" else ""
     return EditRefused(
         code=unclear.code,
         message=message,
         hint=f"Send old_string as above, and format new_string the same way.{form}",
         nearest_excerpt=window,
         differences=difference_rows(old, window),
-        suggestion=_unique(line_index, first, last),
+        suggestion=_lines_unique_in_file(line_index, first, last),
     )
 
 
-def _form(line_index: LineIndex, first: int, last: int) -> str:
+def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
     """Return a sentence that says what one level of indentation is here; empty if unknown."""
     depths = {
         lines.leading_blanks(row) for row in line_index.lines_without_ends[first:last] if not is_blank(row)
@@ -133,11 +133,13 @@ def refuse_ambiguous(
     shown = rows[:_MAX_SHOWN]
     places = tuple(
         EditCandidate(
-            line, _title(line_index, line), _unique(line_index, line - 1, line - 1 + height, widen=True)
+            line,
+            _stripped_line(line_index, line),
+            _lines_unique_in_file(line_index, line - 1, line - 1 + height, widen=True),
         )
         for line in shown
     )
-    where = ", ".join(_times(line, found.count(line)) for line in shown)
+    where = ", ".join(_line_with_count(line, found.count(line)) for line in shown)
     count = f"{len(found)} or more" if or_more else len(found)
     dots = " ..." if or_more or len(rows) > len(shown) else ""
     return EditRefused(
@@ -148,7 +150,7 @@ def refuse_ambiguous(
     )
 
 
-def _times(line: int, count: int) -> str:
+def _line_with_count(line: int, count: int) -> str:
     return str(line) if count == 1 else f"{line} ({count} times)"
 
 
@@ -157,7 +159,9 @@ def refuse_ambiguous_elision(line_index: LineIndex, spans: list[tuple[int, int]]
     likely = sorted(spans, key=lambda span: (span[1] - span[0], span))[:_MAX_SHOWN]
     places = tuple(
         EditCandidate(
-            first + 1, line_index.lines_without_ends[first].strip(), _unique(line_index, first, last)
+            first + 1,
+            line_index.lines_without_ends[first].strip(),
+            _lines_unique_in_file(line_index, first, last),
         )
         for first, last in likely
     )
@@ -176,7 +180,9 @@ def refuse_elsewhere(line_index: LineIndex, found: list[int], hint: MatchHint) -
     return EditRefused(
         code="not_found",
         message=f"old_string does not occur near line {hint.line}; it occurs at line {where}.",
-        candidates=tuple(EditCandidate(line, _title(line_index, line)) for line in found[:_MAX_SHOWN]),
+        candidates=tuple(
+            EditCandidate(line, _stripped_line(line_index, line)) for line in found[:_MAX_SHOWN]
+        ),
     )
 
 
@@ -216,7 +222,7 @@ def refuse_stale(line_index: LineIndex, first: int, last: int) -> EditRefused:
         message=f"Lines {window.line}-{window.end_line} have changed since you read them.",
         hint="Check the lines above and edit their current text.",
         nearest_excerpt=window,
-        suggestion=_unique(line_index, first, last),
+        suggestion=_lines_unique_in_file(line_index, first, last),
     )
 
 
@@ -231,13 +237,13 @@ def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
     for place in refusal.candidates:
         parts.append(f"line {place.line}: {place.text}")
         if place.old is not None:
-            parts.append(f"old_string for line {place.line}:\n{_fenced(place.old)}")
+            parts.append(f"old_string for line {place.line}:\n{_with_code_fence(place.old)}")
     if refusal.suggestion is not None:
-        parts.append(f"old_string:\n{_fenced(refusal.suggestion)}")
+        parts.append(f"old_string:\n{_with_code_fence(refusal.suggestion)}")
     return "\n".join(filter(None, [*parts, refusal.hint]))
 
 
-def _title(line_index: LineIndex, line: int) -> str:
+def _stripped_line(line_index: LineIndex, line: int) -> str:
     """Return the text of a line, stripped; empty beyond the end of the file."""
     return (
         line_index.lines_without_ends[line - 1].strip()
@@ -278,11 +284,13 @@ def _whole_lines(line_index: LineIndex, line: int, old: str, code: RefusalCode, 
         message=why,
         hint="Send whole lines, as above.",
         nearest_excerpt=line_index.excerpt_of_lines(line - 1, last),
-        suggestion=_unique(line_index, line - 1, last),
+        suggestion=_lines_unique_in_file(line_index, line - 1, last),
     )
 
 
-def _unique(line_index: LineIndex, first: int, last: int, *, widen: bool = False) -> str | None:
+def _lines_unique_in_file(
+    line_index: LineIndex, first: int, last: int, *, widen: bool = False
+) -> str | None:
     """Return the lines with enough lines around them to be unique in the file.
 
     Returns None if that is not possible.
@@ -301,7 +309,7 @@ def _unique(line_index: LineIndex, first: int, last: int, *, widen: bool = False
     return None
 
 
-def _fenced(body: str) -> str:
+def _with_code_fence(body: str) -> str:
     fence = "```"
     while fence in body:
         fence += "`"

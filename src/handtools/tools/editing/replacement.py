@@ -53,7 +53,11 @@ def replace_text(
     if refusal := omitted_code.check_edit_arguments(old, new):
         return refusal
     line_index = LineIndex(body)
-    outcome = _every(line_index, old, new) if every else _decide(line_index, old, new, hint, seen)
+    outcome = (
+        _replace_every_match(line_index, old, new)
+        if every
+        else _replace_single_match(line_index, old, new, hint, seen)
+    )
     if not isinstance(outcome, EditApplied):
         return outcome
     if outcome.spliced.is_same:
@@ -68,14 +72,14 @@ def refuse_missing_old_string(body: str, old: str) -> EditRefused:
     return refusals.refuse_not_found(LineIndex(body), [old], "")
 
 
-def _every(line_index: LineIndex, old: str, new: str) -> EditOutcome:
+def _replace_every_match(line_index: LineIndex, old: str, new: str) -> EditOutcome:
     done = replace_all_exact(line_index, old, new) or already_applied.find_applied_new_text(
         line_index, old, new
     )
     return done or refusals.refuse_not_found(line_index, [old], new)
 
 
-def _decide(
+def _replace_single_match(
     line_index: LineIndex, old: str, new: str, hint: MatchHint | None, seen: str | None
 ) -> EditOutcome:
     stale = seen if seen is not None and seen != line_index.text else None
@@ -85,19 +89,19 @@ def _decide(
             if stale is None or hint
             else three_way_edit.checked_against_seen(line_index, old, outcome, stale)
         )
-    if stale is not None and (outcome := _remembered(line_index, old, new, stale)) is not None:
+    if stale is not None and (outcome := _apply_to_seen_text(line_index, old, new, stale)) is not None:
         return outcome
     old, new = lines.convert_line_ends(old, "\n"), lines.convert_line_ends(new, "\n")
     readings = list(old_string_repair.argument_readings(line_index.text_with_line_feeds, old, new))
     return (
-        _first(line_index, readings, hint, (_read, _elided))
+        _first_outcome(line_index, readings, hint, (_match_argument_reading, _match_elided_lines))
         or _made_before(line_index, readings)
-        or _first(line_index, readings, hint, (_respelt, _near))
+        or _first_outcome(line_index, readings, hint, (_match_corrected_typos, _match_nearest_lines))
         or refusals.refuse_not_found(line_index, [reading.old for reading in readings], readings[-1].new)
     )
 
 
-def _first(
+def _first_outcome(
     line_index: LineIndex,
     readings: list[ArgumentReading],
     hint: MatchHint | None,
@@ -119,7 +123,7 @@ def _made_before(line_index: LineIndex, readings: list[ArgumentReading]) -> Edit
     return next((done for done in found if done is not None), None)
 
 
-def _remembered(line_index: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
+def _apply_to_seen_text(line_index: LineIndex, old: str, new: str, seen: str) -> EditOutcome | None:
     """Apply an edit to the text as the agent last read it, and merge that with the file.
 
     Returns None if it doesn't apply.
@@ -130,7 +134,9 @@ def _remembered(line_index: LineIndex, old: str, new: str, seen: str) -> EditOut
     return refusals.refuse_not_found(line_index, [old], new) if edited.code == "ambiguous" else None
 
 
-def _read(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+def _match_argument_reading(
+    line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None
+) -> EditOutcome | None:
     """Try a reading of the arguments: exactly if they were repaired, then with loose matching of lines."""
     if reading.notes and (refusal := omitted_code.check_edit_arguments(reading.old, reading.new)):
         return refusal
@@ -164,8 +170,8 @@ def _read(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | Non
         wider is not None
         and len(again := least_lossy_matches(find_match_candidates(line_index, wider.old))) == 1
     ):
-        return _replayed(line_index, [(again[0], wider.old, wider.new)], reading)
-    return _replayed(line_index, [(best[0], old, new)], reading)
+        return _apply_line_matches(line_index, [(again[0], wider.old, wider.new)], reading)
+    return _apply_line_matches(line_index, [(best[0], old, new)], reading)
 
 
 def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[str]) -> bool:
@@ -184,7 +190,7 @@ def split_argument_lines(old: str, new: str) -> tuple[list[str], list[str]]:
     return mine, theirs
 
 
-def _replayed(
+def _apply_line_matches(
     line_index: LineIndex,
     matches: Iterable[tuple[LineMatch, list[str], list[str]]],
     reading: ArgumentReading,
@@ -222,7 +228,9 @@ def _with_typography_of(
     return found.old.split("\n"), found.new.split("\n"), found.notes
 
 
-def _elided(line_index: LineIndex, reading: ArgumentReading, _: MatchHint | None) -> EditOutcome | None:
+def _match_elided_lines(
+    line_index: LineIndex, reading: ArgumentReading, _: MatchHint | None
+) -> EditOutcome | None:
     """Match an edit with elided lines: changed pieces must be unique, the others in order around them."""
     if not omitted_code.is_elided(reading.old):
         return None
@@ -234,23 +242,23 @@ def _elided(line_index: LineIndex, reading: ArgumentReading, _: MatchHint | None
         least_lossy_matches(find_match_candidates(line_index, piece.old.split("\n"))) for piece in pieces
     ]
     if not omitted_code.pieces_stand_in_order(line_index, found):
-        spans = _spans(found)
+        spans = _elided_line_ranges(found)
         return refusals.refuse_ambiguous_elision(line_index, spans) if spans else None
     for piece, places in zip(pieces, found, strict=True):
         old, new = piece.old.split("\n"), piece.new.split("\n")
         if piece.is_changed:
             if len(places) > 1:
-                return refusals.refuse_ambiguous_elision(line_index, _spans(found))
+                return refusals.refuse_ambiguous_elision(line_index, _elided_line_ranges(found))
             if not is_recognizable(old, places[0]):
                 return None
             matches.append((places[0], old, new))
     if not matches:
         return None  # they differ only in blank lines around the omitted lines
-    outcome = _replayed(line_index, matches, reading)
+    outcome = _apply_line_matches(line_index, matches, reading)
     return replaced(outcome, tier="omitted lines") if isinstance(outcome, EditApplied) else outcome
 
 
-def _spans(matches: list[list[LineMatch]]) -> list[tuple[int, int]]:
+def _elided_line_ranges(matches: list[list[LineMatch]]) -> list[tuple[int, int]]:
     """Return line ranges from each match of the first piece to the next match of the last piece.
 
     If the first piece matches once, return ranges to all later matches of the last piece.
@@ -263,7 +271,9 @@ def _spans(matches: list[list[LineMatch]]) -> list[tuple[int, int]]:
     ]
 
 
-def _respelt(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+def _match_corrected_typos(
+    line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None
+) -> EditOutcome | None:
     """Match an edit with misspelt words corrected; only one possible correction may match."""
     outcomes: list[EditOutcome] = []
     for spelling in old_string_repair.typo_corrections(line_index.text_with_line_feeds, reading.old):
@@ -272,7 +282,7 @@ def _respelt(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | 
             old_string_repair.with_typos_corrected(text, spelling) for text in (reading.old, reading.new)
         )
         second_reading = ArgumentReading(old, new, (*reading.notes, note), reading.line)
-        if (outcome := _read(line_index, second_reading, hint)) is not None:
+        if (outcome := _match_argument_reading(line_index, second_reading, hint)) is not None:
             outcomes.append(outcome)
     if len(outcomes) != 1:
         return None
@@ -280,7 +290,9 @@ def _respelt(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | 
     return replaced(only, tier="spelling") if isinstance(only, EditApplied) else only
 
 
-def _near(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+def _match_nearest_lines(
+    line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None
+) -> EditOutcome | None:
     """Match an edit whose old text is almost in the file, in only one place, by a three-way merge there."""
     # Skip repaired arguments: a repair and a near match would be two guesses in a row.
     if hint is not None or reading.notes:

@@ -44,14 +44,16 @@ def edit_script(old: list[str], new: list[str]) -> list[EditScriptStep]:
     at = shift = 0
     for edit in diff_line_edits(old, new):
         steps += [EditScriptStep("keep", index, index + shift) for index in range(at, edit.start_a)]
-        steps += _block(old, new, edit, common)
+        steps += _steps_of_edit(old, new, edit, common)
         at, shift = edit.end_a, edit.end_b - edit.end_a
     return steps + [EditScriptStep("keep", index, index + shift) for index in range(at, len(old))]
 
 
-def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> Iterator[EditScriptStep]:
+def _steps_of_edit(
+    old: list[str], new: list[str], edit: LineEdit, common: set[str]
+) -> Iterator[EditScriptStep]:
     i, j = edit.start_a, edit.start_b
-    found = _pairs(old[i : edit.end_a], new[j : edit.end_b], common)
+    found = _similar_line_pairs(old[i : edit.end_a], new[j : edit.end_b], common)
     for a, b in [*((i + a, j + b) for a, b in found), (edit.end_a, edit.end_b)]:
         yield from (EditScriptStep("drop", index) for index in range(i, a))
         yield from (EditScriptStep("add", new=index) for index in range(j, b))
@@ -62,7 +64,7 @@ def _block(old: list[str], new: list[str], edit: LineEdit, common: set[str]) -> 
             i, j = i + 1, j + 1
 
 
-def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, int]]:
+def _similar_line_pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, int]]:
     """Pair similar lines of two blocks, in order, with the greatest total similarity.
 
     Dissimilar lines stay unpaired.
@@ -72,17 +74,18 @@ def _pairs(old: list[str], new: list[str], common: set[str]) -> list[tuple[int, 
     if len(old) * len(new) > _MAX_CELLS:
         return [(i, i) for i in range(len(old))] if len(old) == len(new) else []
     score = [
-        [0.0 if common & {a, b} else _likeness(a.strip(BLANKS), b.strip(BLANKS)) for b in new] for a in old
+        [0.0 if common & {a, b} else _line_similarity(a.strip(BLANKS), b.strip(BLANKS)) for b in new]
+        for a in old
     ]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
             both = score[i][j] + best[i + 1][j + 1] if score[i][j] else 0.0
             best[i][j] = max(best[i + 1][j], best[i][j + 1], both)
-    return list(_walk(score, best))
+    return list(_trace_best_pairs(score, best))
 
 
-def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[int, int]]:
+def _trace_best_pairs(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[int, int]]:
     i = j = 0
     while i < len(score) and j < len(score[0]):
         if score[i][j] and best[i][j] == score[i][j] + best[i + 1][j + 1]:
@@ -94,7 +97,7 @@ def _walk(score: list[list[float]], best: list[list[float]]) -> Iterator[tuple[i
             j += 1
 
 
-def _likeness(one: str, other: str) -> float:
+def _line_similarity(one: str, other: str) -> float:
     if not one or not other:
         return 0.0
     from rapidfuzz.fuzz import ratio
@@ -108,18 +111,18 @@ _LONGEST = 4000
 
 def merge_words(old: str, filed: str, new: str) -> str:
     """Apply the word changes from `old` to `new` to the file's line; all three without indentation."""
-    tail = _tail(old, filed, new)
+    tail = _merged_trailing_blanks(old, filed, new)
     old, filed, new = (line.strip(BLANKS) for line in (old, filed, new))
     if old == filed or len(old) > _LONGEST or len(new) > _LONGEST:
         return new + tail
     mine, theirs, wanted = (_TOKEN.findall(line) for line in (old, filed, new))
     if len(mine) != len(theirs):
         return new + tail
-    merged = _merged(mine, theirs, wanted)
+    merged = _merge_spaced_words(mine, theirs, wanted)
     return (new if merged is None else merged) + tail
 
 
-def _tail(old: str, filed: str, new: str) -> str:
+def _merged_trailing_blanks(old: str, filed: str, new: str) -> str:
     """Return the trailing blanks of a changed line: `new`'s, or the file's if `new` only copies `old`'s."""
     ours = new[len(new.rstrip(BLANKS)) :]
     if ours and ours == old[len(old.rstrip(BLANKS)) :]:
@@ -131,7 +134,9 @@ SpacedWord = tuple[str, str]
 _END: SpacedWord = ("", "")
 
 
-def _merged(mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]) -> str | None:
+def _merge_spaced_words(
+    mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]
+) -> str | None:
     """Merge three lists of words: use the file's words and spacing wherever old and new agree.
 
     Returns None if the spacing is ambiguous, or if the new words contain a quote character that would end a
@@ -145,13 +150,16 @@ def _merged(mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[Space
         stop = edit.start_a if edit else len(mine)
         for index in range(at, stop):
             if gap is None:
-                gap = _gap(mine[index], theirs[index], wanted[index + shift])
+                gap = _merged_space(mine[index], theirs[index], wanted[index + shift])
             pieces += [gap, theirs[index][1]]
             gap = None
         if edit is None:
             break
-        gaps = _gaps(
-            *([*side, _END][start : end + 1] for side, start, end in _sides(mine, theirs, wanted, edit))
+        gaps = _spaces_around_run(
+            *(
+                [*side, _END][start : end + 1]
+                for side, start, end in _edit_range_per_side(mine, theirs, wanted, edit)
+            )
         )
         if gaps is None:
             return None
@@ -164,7 +172,7 @@ def _merged(mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[Space
     return "".join(pieces)
 
 
-def _sides(
+def _edit_range_per_side(
     mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord], edit: LineEdit
 ) -> tuple[tuple[list[SpacedWord], int, int], ...]:
     return (
@@ -174,11 +182,11 @@ def _sides(
     )
 
 
-def _gap(mine: SpacedWord, theirs: SpacedWord, wanted: SpacedWord) -> str:
+def _merged_space(mine: SpacedWord, theirs: SpacedWord, wanted: SpacedWord) -> str:
     return theirs[0] if wanted[0] == mine[0] else wanted[0]
 
 
-def _gaps(
+def _spaces_around_run(
     mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]
 ) -> tuple[str, str] | None:
     """Return the white space before and after a changed run of words.
@@ -186,10 +194,10 @@ def _gaps(
     Each list ends with the token after the run.
     """
     if len(mine) > 1 and len(wanted) > 1:
-        return _gap(mine[0], theirs[0], wanted[0]), _gap(mine[-1], theirs[-1], wanted[-1])
+        return _merged_space(mine[0], theirs[0], wanted[0]), _merged_space(mine[-1], theirs[-1], wanted[-1])
     if len(wanted) == 1:
         before = wanted[0][0] == mine[0][0]
-        return "", theirs[0][0] if before else _gap(mine[-1], theirs[-1], wanted[0])
+        return "", theirs[0][0] if before else _merged_space(mine[-1], theirs[-1], wanted[0])
     old, filed = mine[0][0], theirs[0][0]
     left, right = wanted[0][0], wanted[-1][0]
     if old == filed or old not in (left, right):
@@ -227,14 +235,19 @@ class _Replay:
         self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
         # Compare depths even if no line needs one: the same lines with different nesting are different
         # code.
-        self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
+        self.indents = self._indentation_map() if match.loss >= MatchLoss.INDENTATION else None
         self.at = match.first
         self.rows: list[_WrittenLine] = []
         self.freed: list[str] = []
 
     def text(self) -> str:
         """Return the new text of all matched lines; a missing final line ending stays missing."""
-        steps = {"keep": self._keep, "change": self._change, "drop": self._drop, "add": self._add}
+        steps = {
+            "keep": self._keep_line,
+            "change": self._change_line,
+            "drop": self._drop_line,
+            "add": self._add_line,
+        }
         for number, op in enumerate(self.ops):
             if op.kind in ("keep", "change"):
                 self.freed.clear()
@@ -263,7 +276,7 @@ class _Replay:
             self.line_index.rows[: self.match.first][-1:],
             self.line_index.rows[self.match.last :][:1],
         )
-        rows = [*map(_kept, above), *self.rows, *map(_kept, below)]
+        rows = [*map(_unchanged_line, above), *self.rows, *map(_unchanged_line, below)]
         for number, (upper, lower) in enumerate(pairwise(rows), -len(above)):
             if upper.end == "\r" and lower[:2] == ("", "\n"):
                 if upper.is_kept:
@@ -274,7 +287,7 @@ class _Replay:
                     )
                 self.rows[number] = upper._replace(end="\n")
 
-    def _keep(self, _: int, step: EditScriptStep) -> None:
+    def _keep_line(self, _: int, step: EditScriptStep) -> None:
         place = self.match.places[step.old]
         if place is None:
             return
@@ -284,7 +297,7 @@ class _Replay:
             # Only trailing blanks change, and the file has exactly those of old_string.
             self.rows[-1] = _WrittenLine(wanted, self.rows[-1].end)
 
-    def _change(self, number: int, step: EditScriptStep) -> None:
+    def _change_line(self, number: int, step: EditScriptStep) -> None:
         place = self.match.places[step.old]
         if place is None:
             raise UnclearEdit("unclear", "The edit changes a blank line that the file does not have.")
@@ -295,52 +308,58 @@ class _Replay:
             self.new[step.new],
         )
         depth = (
-            leading_blanks(filed) if leading_blanks(wanted) == leading_blanks(mine) else self._depth(wanted)
+            leading_blanks(filed)
+            if leading_blanks(wanted) == leading_blanks(mine)
+            else self._indentation_in_file(wanted)
         )
         text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
         self.rows.append(_WrittenLine(text, lines.line_ending_of(self.line_index.rows[place])))
         self.at = place + 1
 
-    def _drop(self, number: int, step: EditScriptStep) -> None:
+    def _drop_line(self, number: int, step: EditScriptStep) -> None:
         place = self.match.places[step.old]
         if place is not None:
             self._pass_blanks(number, place)
             self.freed.append(lines.line_ending_of(self.line_index.rows[place]))
             self.at = place + 1
-        elif any(op.kind == "keep" and is_blank(self.old[op.old]) for op in self._beside(number)):
+        elif any(
+            op.kind == "keep" and is_blank(self.old[op.old]) for op in self._neighbouring_steps(number)
+        ):
             # old_string has two blank lines here and the file has one: either could be the removed one.
             raise UnclearEdit("unclear", "old_string has a blank line here that the file does not have.")
 
-    def _beside(self, number: int) -> list[EditScriptStep]:
+    def _neighbouring_steps(self, number: int) -> list[EditScriptStep]:
         return self.ops[max(0, number - 1) : number] + self.ops[number + 1 : number + 2]
 
-    def _add(self, number: int, step: EditScriptStep) -> None:
+    def _add_line(self, number: int, step: EditScriptStep) -> None:
         line = self.new[step.new]
-        text = self._added(line)
+        text = self._added_line_text(line)
         self._check_first_depth(step, line, text)
-        following = self._following(number)
+        following = self._next_matched_row(number)
         if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
             self._choose_side(number, text, following)
         self._check_phantoms(number, line)
         self.rows.append(_WrittenLine(text, self._near_end()))
 
-    def _added(self, line: str) -> str:
+    def _added_line_text(self, line: str) -> str:
         """Return an added line with the file's indentation; a moved line is copied from the file."""
         if line in self.moved:
-            filed = {self._filed(index) for index, text in enumerate(self.old) if text == line}
+            filed = {self._matched_file_line(index) for index, text in enumerate(self.old) if text == line}
             if len(filed) != 1:
                 raise UnclearEdit("unclear", "Two lines are the same in old_string but not in the file.")
             return filed.pop() or line
-        return line if is_blank(line) else self._depth(line) + line[len(leading_blanks(line)) :]
+        return (
+            line if is_blank(line) else self._indentation_in_file(line) + line[len(leading_blanks(line)) :]
+        )
 
-    def _depth(self, line: str) -> str:
+    def _indentation_in_file(self, line: str) -> str:
         return self.indents.file_indentation(leading_blanks(line)) if self.indents else leading_blanks(line)
 
-    def _depths(self) -> IndentationMap:
+    def _indentation_map(self) -> IndentationMap:
         if any(
             self.line_index.lines_without_ends[place].lstrip()
             != self.line_index.lines_without_ends[place].lstrip(BLANKS)
-            for place in self._places()
+            for place in self._matched_rows_if_adding()
         ):
             raise UnclearEdit(
                 "indent_conflict", "The file indents with characters other than spaces and tabs here."
@@ -372,14 +391,14 @@ class _Replay:
                 "old_string leaves out the indentation, so the indentation of the added lines is unclear.",
             )
 
-    def _places(self) -> list[int]:
+    def _matched_rows_if_adding(self) -> list[int]:
         """Return the file's row indexes of the matched old lines if the edit adds lines; otherwise none."""
         if not any(op.kind == "add" for op in self.ops):
             return []
         return [place for place in self.match.places if place is not None]
 
     def _copy_to(self, row: int) -> None:
-        self.rows += map(_kept, self.line_index.rows[self.at : row])
+        self.rows += map(_unchanged_line, self.line_index.rows[self.at : row])
         self.at = max(self.at, row)
 
     def _near_end(self) -> str:
@@ -391,7 +410,7 @@ class _Replay:
         near = self.line_index.rows[max(0, self.at - 1) : self.at + 2]
         return next(filter(None, map(lines.line_ending_of, near)), self.line_index.dominant_line_end)
 
-    def _following(self, number: int) -> int | None:
+    def _next_matched_row(self, number: int) -> int | None:
         """Return the index of the file line that matches the next old line after a step.
 
         Returns None if there is none.
@@ -426,7 +445,7 @@ class _Replay:
 
     def _check_first_depth(self, step: EditScriptStep, line: str, text: str) -> None:
         """Raise `UnclearEdit` if the first new line has the first old one's depth, but not when written."""
-        filed = self._filed(0) or ""
+        filed = self._matched_file_line(0) or ""
         if step.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
         as_deep = leading_blanks(line) == leading_blanks(self.old[0])
@@ -443,20 +462,20 @@ class _Replay:
 
     def _check_slides(self) -> None:
         """Raise `UnclearEdit` if a removed line equals a kept one in `old_string` but not in the file."""
-        for start, end in _runs(self.ops, "drop"):
+        for start, end in _step_runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
             for outside, inside in shifts_of_equal_rows(self.old, first, last):
-                if self._filed(outside) != self._filed(inside):
+                if self._matched_file_line(outside) != self._matched_file_line(inside):
                     raise UnclearEdit(
                         "unclear", "Two lines are the same in old_string but not in the file."
                     )
-        for start, end in _runs(self.ops, "add"):
+        for start, end in _step_runs(self.ops, "add"):
             first, last = self.ops[start].new, self.ops[end - 1].new + 1
             kept = {op.new: op.old for op in self.ops if op.kind == "keep"}
             for outside, inside in shifts_of_equal_rows(self.new, first, last):
-                if outside in kept and self._filed(kept[outside]) not in (
+                if outside in kept and self._matched_file_line(kept[outside]) not in (
                     None,
-                    self._added(self.new[inside]),
+                    self._added_line_text(self.new[inside]),
                 ):
                     raise UnclearEdit(
                         "unclear", "An added line equals its neighbour in new_string, but not in the file."
@@ -471,22 +490,22 @@ class _Replay:
             return
         forms: dict[str, set[str | None]] = {}
         for index, line in enumerate(self.old):
-            forms.setdefault(line, set()).add(self._filed(index))
+            forms.setdefault(line, set()).add(self._matched_file_line(index))
         passed = {self.old[op.old] for op in self.ops[touched[0] : touched[-1] + 1] if op.old >= 0}
         if any(len(forms[line]) > 1 for line in passed):
             raise UnclearEdit("unclear", "Two lines are the same in old_string but not in the file.")
 
-    def _filed(self, index: int) -> str | None:
+    def _matched_file_line(self, index: int) -> str | None:
         place = self.match.places[index]
         return None if place is None else self.line_index.lines_without_ends[place]
 
 
-def _kept(line: str) -> _WrittenLine:
+def _unchanged_line(line: str) -> _WrittenLine:
     bare = lines.without_line_ending(line)
     return _WrittenLine(bare, line[len(bare) :], is_kept=True)
 
 
-def _runs(steps: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
+def _step_runs(steps: list[EditScriptStep], kind: str) -> list[tuple[int, int]]:
     """Return the start and end index of each run of edit steps of one kind."""
     runs: list[tuple[int, int]] = []
     for number, op in enumerate(steps):

@@ -61,7 +61,7 @@ def merge_edit_of_seen_text(
     sides = map(lines.split_lines, (seen, line_index.text, edited.text))
     if (touched := three_way_merge.edit_overlapping_theirs(*sides)) is not None:
         return refusals.refuse_stale(line_index, touched.start_b, max(touched.end_b, touched.start_b + 1))
-    span = _changed(line_index.text, merge.text)
+    span = _changed_span(line_index.text, merge.text)
     written = merge.text[span.start : len(merge.text) - len(line_index.text) + span.end]
     return EditApplied(
         spliced=SplicedText(line_index.text, span.start, span.end, written),
@@ -71,7 +71,7 @@ def merge_edit_of_seen_text(
     )
 
 
-def _changed(before: str, after: str) -> CharSpan:
+def _changed_span(before: str, after: str) -> CharSpan:
     """Return the smallest range of `before` outside which both texts are equal."""
     head, tail = common_ends(before, after)
     return CharSpan(head, len(before) - tail)
@@ -116,7 +116,7 @@ def replace_in_nearest_lines(
         )
     ) is not None:
         window, old, new = line_index.excerpt_of_lines(wider.first, wider.last), wider.old, wider.new
-    merged = _merged(old, list(window.lines), new)
+    merged = _merge_into_file_lines(old, list(window.lines), new)
     if merged is None or not _is_only_place(line_index, old, window, merged.tier):
         return None
     if merged.rows == list(window.lines):
@@ -128,11 +128,11 @@ def replace_in_nearest_lines(
         spliced=SplicedText(line_index.text, span.start, span.end, written),
         tier=merged.tier,
         spans=(span,),
-        notes=(_note(old, window, merged.tier),),
+        notes=(_difference_note(old, window, merged.tier),),
     )
 
 
-def _merged(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
+def _merge_into_file_lines(old: list[str], there: list[str], new: list[str]) -> _Merged | None:
     """Merge the change into the file's lines.
 
     Returns None on a conflict, unless the file has an earlier version of the change.
@@ -170,19 +170,21 @@ def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
     base, ours, theirs = (set(_WORD.findall(side)) for side in (region.base, region.ours, region.theirs))
     if 2 * sum(map(len, base & theirs & ours)) < sum(map(len, base & theirs)):
         return False
-    lines_added = _filled(region.ours) & _filled(region.theirs) - _filled(region.base)
+    lines_added = _non_blank_lines(region.ours) & _non_blank_lines(region.theirs) - _non_blank_lines(
+        region.base
+    )
     letters = sum(map(str.isalnum, "".join(lines_added)))
     enough = min(letters, shared) >= _MIN_SHARED_LETTERS
     return enough and shared >= _MIN_SHARED_PART * sum(map(len, added))
 
 
-def _filled(text: str) -> set[str]:
+def _non_blank_lines(text: str) -> set[str]:
     return {line.strip() for line in text.split("\n") if not is_blank(line)}
 
 
 def _is_only_place(line_index: LineIndex, old: list[str], excerpt: Excerpt, tier: MatchTier) -> bool:
     """Whether the excerpt contains enough of the old text, and nothing similar is elsewhere in the file."""
-    same = _same(old, list(excerpt.lines))
+    same = _common_lines(old, list(excerpt.lines))
     filled = sum(not is_blank(line) for line in old)
     letters = sum(map(str.isalnum, "".join(same)))
     if tier == "misremembered context":
@@ -199,7 +201,7 @@ def _is_only_place(line_index: LineIndex, old: list[str], excerpt: Excerpt, tier
     return not any(_has_block(rows, same) for rows in (above, below))
 
 
-def _same(old: list[str], there: list[str]) -> list[str]:
+def _common_lines(old: list[str], there: list[str]) -> list[str]:
     """Return the non-blank lines that two lists have in common, in order."""
     mine, theirs = ([line.rstrip(BLANKS) for line in side if not is_blank(line)] for side in (old, there))
     at, same = 0, []
@@ -221,15 +223,17 @@ def _has_block(rows: list[str], same: list[str]) -> bool:
     )
 
 
-def _note(old: list[str], excerpt: Excerpt, tier: MatchTier) -> str:
+def _difference_note(old: list[str], excerpt: Excerpt, tier: MatchTier) -> str:
     where = f"lines {excerpt.line}-{excerpt.end_line}"
     if tier == "misremembered context":
-        missing = next((line for line in _missing(old, list(excerpt.lines)) if not is_blank(line)), "")
+        missing = next(
+            (line for line in _missing_lines(old, list(excerpt.lines)) if not is_blank(line)), ""
+        )
         said = f", such as {missing.strip()[:60]!r}" if missing else ""
         return f"{where} of the file differ from old_string{said}; lines outside the edit were kept"
     return f"{where} had an earlier version of the change, not in old_string; it was replaced"
 
 
-def _missing(old: list[str], there: list[str]) -> list[str]:
+def _missing_lines(old: list[str], there: list[str]) -> list[str]:
     known = {line.rstrip(BLANKS) for line in there}
     return [line for line in old if line.rstrip(BLANKS) not in known]

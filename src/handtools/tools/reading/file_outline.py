@@ -112,21 +112,21 @@ def render_outline(
     for depth in sorted(by_depth, reverse=True):
         # Skip rendering if there are too many rows: there can be tens of thousands, at tens of depths.
         if rows <= budget.lines:
-            text = _rows(lines, [head for head in symbols if head.depth <= depth])
+            text = _rows_text(lines, [head for head in symbols if head.depth <= depth])
             if budget.holds(text):
                 return OutlineView(text, len(symbols) - rows)
         rows -= by_depth[depth]
     top = [head for head in symbols if head.depth == 0]
     count = min(len(top), budget.lines)
-    while count > 1 and not budget.holds(_rows(lines, top[:count])):
+    while count > 1 and not budget.holds(_rows_text(lines, top[:count])):
         count = count * 3 // 4
-    return OutlineView(_rows(lines, top[:count]), len(symbols) - count)
+    return OutlineView(_rows_text(lines, top[:count]), len(symbols) - count)
 
 
 def fold_bodies(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> list[str]:
     """Render all lines with numbers, with function bodies folded into a note of their line count."""
     rows = []
-    folds = {head.body_line: head for head in symbols if _folds(head)}
+    folds = {head.body_line: head for head in symbols if _is_folded(head)}
     line = 1
     while line <= len(lines):
         head = folds.get(line)
@@ -134,14 +134,14 @@ def fold_bodies(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> list[
             rows.append(f"{line}\t{without_line_ending(lines[line - 1])}")
             line += 1
             continue
-        closing = _closing(lines, head)
+        closing = _last_folded_line(lines, head)
         indent = leading_blanks(lines[line - 1])
         rows.append(f"\t{indent}… {closing - line + 1} lines: {line}-{closing}")
         line = closing + 1
     return rows
 
 
-def _folds(symbol: OutlineSymbol) -> bool:
+def _is_folded(symbol: OutlineSymbol) -> bool:
     return (
         symbol.foldable
         and symbol.body_line is not None
@@ -149,7 +149,7 @@ def _folds(symbol: OutlineSymbol) -> bool:
     )
 
 
-def _closing(lines: Sequence[str], symbol: OutlineSymbol) -> int:
+def _last_folded_line(lines: Sequence[str], symbol: OutlineSymbol) -> int:
     """Return the last line of a body to fold; a closing bracket or `end` stays visible."""
     last = without_line_ending(lines[symbol.end_line - 1]).strip()
     return (
@@ -157,7 +157,7 @@ def _closing(lines: Sequence[str], symbol: OutlineSymbol) -> int:
     )
 
 
-def _rows(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> str:
+def _rows_text(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> str:
     return "\n".join(_row(lines, head) for head in symbols)
 
 

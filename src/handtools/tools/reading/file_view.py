@@ -152,17 +152,19 @@ class FileViewRequest:
         """Read the file and return the requested view, or the kind of view that fits the file."""
         path = self.target_spec.path
         if self.view == "map":
-            return await self._map()
-        data = await self._bytes()
+            return await self._map_view()
+        data = await self._read_bytes()
         binary = is_binary(data)
         kind = self.ctx.media.kind(path, data)
         shown_as_such = (kind == "notebook" and self.view == "auto") or (
             kind == "pdf" and self.view != "text"
         )
         if len(data) > WHOLE_TEXT_BYTES:
-            return await (self._large_media(binary=binary) if binary or shown_as_such else self._large())
+            return await (
+                self._large_media(binary=binary) if binary or shown_as_such else self._large_text_view()
+            )
         if binary or shown_as_such:
-            return await self._media(data)
+            return await self._media_view(data)
         source = decode(data)
         lines = split_lines(source.body)
         if (
@@ -170,33 +172,35 @@ class FileViewRequest:
             and not self.target_spec.symbol
             and is_minified(lines)
         ):
-            return self._page(_facts(path, data, source, len(lines)), lines, _minified_note(lines))
+            return self._lines_view(
+                _text_file_facts(path, data, source, len(lines)), lines, _minified_note(lines)
+            )
         long = (
             self.view == "auto"
-            and self._whole
+            and self._is_whole_file_requested
             and (len(lines) > MAX_VIEW_LINES or len(data) > MAX_VIEW_BYTES)
         )
         if long and kind == "table":
-            return await self._media(data)
-        facts = _facts(path, data, source, len(lines))
+            return await self._media_view(data)
+        facts = _text_file_facts(path, data, source, len(lines))
         if self.view == "changes":
-            return await self._changes(facts, lines, source)
+            return await self._changes_view(facts, lines, source)
         if self.target_spec.symbol or long or self.view in {"outline", "fold"}:
             outline = await self.ctx.syntax.outline(path, data)
             if self.target_spec.symbol:
-                return self._symbol(facts, lines, _outline_or_error(outline, path))
+                return self._symbol_view(facts, lines, _outline_or_error(outline, path))
             if self.view == "fold":
-                return self._fold(facts, lines, _outline_or_error(outline, path))
+                return self._folded_view(facts, lines, _outline_or_error(outline, path))
             if self.view == "outline" or (outline and outline.symbols):
-                return self._outline(facts, lines, _outline_or_error(outline, path))
-        return self._page(facts, lines)
+                return self._outline_view(facts, lines, _outline_or_error(outline, path))
+        return self._lines_view(facts, lines)
 
     @property
-    def _whole(self) -> bool:
+    def _is_whole_file_requested(self) -> bool:
         return self.target_spec.whole and self.requested.whole
 
-    def _page(self, facts: ViewFacts, lines: list[str], note: str = "") -> FileViewResult:
-        first, last = self._within(len(lines))
+    def _lines_view(self, facts: ViewFacts, lines: list[str], note: str = "") -> FileViewResult:
+        first, last = self._requested_range(len(lines))
         shown = number_page(
             lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_VIEW_LINE_CHARS
         )
@@ -206,7 +210,7 @@ class FileViewRequest:
         )
         return FileViewResult(note + shown.text, part)
 
-    def _within(self, total: int) -> tuple[int, int]:
+    def _requested_range(self, total: int) -> tuple[int, int]:
         try:
             first, last = self.requested.within(total)
         except ValueError as problem:
@@ -214,7 +218,7 @@ class FileViewRequest:
             raise InvalidInput(message, hint="Use a smaller start_line.") from None
         return first, last
 
-    def _symbol(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
+    def _symbol_view(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         """Show the lines of a named symbol, or of all symbols with that name."""
         ways = symbols_named(outline.symbols, self.target_spec.symbol)
         if not ways:
@@ -246,7 +250,7 @@ class FileViewRequest:
         part = _with_facts(part, left_out="everything but the symbol", clipped=not whole)
         return FileViewResult("\n".join(shown), part)
 
-    def _outline(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
+    def _outline_view(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         shown = render_outline(
             lines, flatten_outline(outline), self.budget.keeping(2 * SHOWN_LINES_NOTE_TOKENS)
         )
@@ -260,7 +264,7 @@ class FileViewRequest:
         part = _with_facts(facts, view="outline", left_out="the lines themselves", clipped=clipped)
         return FileViewResult(f"{shown.text}\n{note})", part)
 
-    def _fold(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
+    def _folded_view(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         rows = fold_bodies(lines, flatten_outline(outline))
         room = self.budget.keeping(SHOWN_LINES_NOTE_TOKENS)
         kept = lines_that_fit([f"{row}\n" for row in rows], room, max_chars=MAX_VIEW_LINE_CHARS)
@@ -270,13 +274,15 @@ class FileViewRequest:
         part = _with_facts(facts, view="fold", left_out="folded bodies", clipped=clipped)
         return FileViewResult("\n".join([*map(without_line_ending, kept), note]), part)
 
-    async def _changes(
+    async def _changes_view(
         self, facts: ViewFacts, lines: list[str], source_text: DecodedText
     ) -> FileViewResult:
         """Show the diff from what this agent last read to the current content."""
         seen = await self.ctx.files.last_read_bytes(self.target_spec.path)
         if seen is None:
-            return self._page(facts, lines, "(You have not read this file before; showing all of it.)\n")
+            return self._lines_view(
+                facts, lines, "(You have not read this file before; showing all of it.)\n"
+            )
         facts = _with_facts(facts, view="changes")
         before = decode(seen).body
         if before == source_text.body:
@@ -291,7 +297,7 @@ class FileViewRequest:
         part = _with_facts(facts, left_out="lines that did not change", clipped=clipped)
         return FileViewResult("\n".join(map(without_line_ending, kept)) + note, part)
 
-    async def _media(self, data: bytes) -> FileViewResult:
+    async def _media_view(self, data: bytes) -> FileViewResult:
         path = self.target_spec.path
         found = await self.ctx.media.preview(path, data, self.request)
         if found is None:
@@ -305,8 +311,8 @@ class FileViewRequest:
         if not lines:
             part = _with_facts(facts, left_out=found.left_out, clipped=bool(found.left_out))
             return FileViewResult(title, part, found.images)
-        shown = self._page(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
-        images = _pictures(found, shown.facts)
+        shown = self._lines_view(_with_facts(facts, total_lines=len(lines)), lines, f"{title}\n")
+        images = _pictures_of_shown_lines(found, shown.facts)
         more = (
             number_with_noun(len(images) - MAX_RESULT_IMAGES, "more picture")
             if len(images) > MAX_RESULT_IMAGES
@@ -321,19 +327,19 @@ class FileViewRequest:
     async def _large_media(self, *, binary: bool) -> FileViewResult:
         data = await self.ctx.files.read(self.target_spec.path, size=MEDIA_BYTES + 1)
         if len(data) > MEDIA_BYTES and not binary:
-            return await self._large()
+            return await self._large_text_view()
         if len(data) > MEDIA_BYTES:
             message = f"`{self.target_spec.path}` is a binary file over {MEDIA_BYTES >> 20} MB."
             raise TooLarge(message, hint=_BINARY_HINT)
-        return await self._media(data)
+        return await self._media_view(data)
 
-    async def _large(self) -> FileViewResult:
+    async def _large_text_view(self) -> FileViewResult:
         """Show lines of a text file that is too large for memory."""
         path = self.target_spec.path
         if self.target_spec.symbol or self.view in {"outline", "fold", "changes"}:
             raise TooLarge(f"`{path}` is over {WHOLE_TEXT_BYTES >> 20} MB.", hint="Read a range of lines.")
         found = await index_large_file_lines(self.ctx.files, path)
-        first, last = self._within(found.total)
+        first, last = self._requested_range(found.total)
         stretch = await read_large_file_lines(
             self.ctx.files, path, found, first, max_bytes=LARGE_FILE_PAGE_BYTES
         )
@@ -356,7 +362,7 @@ class FileViewRequest:
         )
         return FileViewResult(shown.text, facts)
 
-    async def _map(self) -> FileViewResult:
+    async def _map_view(self) -> FileViewResult:
         seen = await survey_repository(self.ctx.search, self.ctx.syntax, self.target_spec.path)
         tokens = MAP_TOKENS if self.budget.tokens is None else self.budget.tokens
         order = rank_definitions_by_mentions(seen.definitions, seen.mentions)
@@ -369,7 +375,7 @@ class FileViewRequest:
         facts = ViewFacts(path=self.target_spec.path, view="map", left_out=left, clipped=bool(left))
         return FileViewResult(f"{text}\n{note}{f'; left out {left}' if left else ''}.)", facts)
 
-    async def _bytes(self) -> bytes:
+    async def _read_bytes(self) -> bytes:
         path = self.target_spec.path
         try:
             return await self.ctx.files.read(path, size=WHOLE_TEXT_BYTES + 1)
@@ -390,7 +396,7 @@ def _minified_note(lines: list[str]) -> str:
     return f"(Minified: {size}; `grep` shows the text around a match.)\n"
 
 
-def _pictures(preview: MediaPreview, facts: ViewFacts) -> tuple[Image, ...]:
+def _pictures_of_shown_lines(preview: MediaPreview, facts: ViewFacts) -> tuple[Image, ...]:
     """Return the preview's pictures that belong to the shown lines."""
     if not preview.image_lines:
         return preview.images
@@ -399,7 +405,7 @@ def _pictures(preview: MediaPreview, facts: ViewFacts) -> tuple[Image, ...]:
     return tuple(image for image, line in placed if line in lines)
 
 
-def _facts(path: str, data: bytes, source_text: DecodedText, total: int) -> ViewFacts:
+def _text_file_facts(path: str, data: bytes, source_text: DecodedText, total: int) -> ViewFacts:
     return ViewFacts(
         path=path,
         total_lines=total,

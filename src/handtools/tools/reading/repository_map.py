@@ -53,9 +53,9 @@ def rank_definitions_by_mentions(
     """Sort definitions by PageRank: files vote for the names they mention, weighted by the file's rank."""
     homes: dict[str, list[str]] = {}
     for one in sorted(definitions, key=lambda one: (one.path, one.line)):
-        homes.setdefault(_last(one.name), []).append(one.path)
+        homes.setdefault(_last_name_part(one.name), []).append(one.path)
     links = _links(homes, mentions)
-    weights = _weights(sorted(mentions), links)
+    weights = _file_pageranks(sorted(mentions), links)
     scores: dict[tuple[str, str], float] = {}
     for path in sorted(links):
         for (name, home), strength in links[path].items():
@@ -67,8 +67,8 @@ def rank_definitions_by_mentions(
 
 
 def _score(definition: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
-    score = scores.get((definition.path, _last(definition.name)), 0.0)
-    return score if _last(definition.name) == definition.name else score * _MEMBER
+    score = scores.get((definition.path, _last_name_part(definition.name)), 0.0)
+    return score if _last_name_part(definition.name) == definition.name else score * _MEMBER
 
 
 def map_that_fits(definitions: Sequence[MappedDefinition], tokens: int) -> tuple[str, int]:
@@ -108,12 +108,12 @@ def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[st
         for name in sorted(mentions[path].keys() & homes.keys()):
             others = sorted(set(homes[name]) - {path})
             for home in others:
-                strength = math.sqrt(mentions[path][name]) * _telling(name, len(set(homes[name])))
+                strength = math.sqrt(mentions[path][name]) * _name_weight(name, len(set(homes[name])))
                 found[name, home] = strength / len(others)
     return links
 
 
-def _telling(name: str, homes: int) -> float:
+def _name_weight(name: str, homes: int) -> float:
     """Weigh a mention by its name: long multi-word names count more, common and private names less."""
     telling = 1.0
     if len(name) >= 8 and ("_" in name.strip("_") or name.lower() != name):
@@ -123,12 +123,12 @@ def _telling(name: str, homes: int) -> float:
     return telling * (0.1 if homes > _COMMON_HOMES else 1.0)
 
 
-def _weights(paths: Sequence[str], links: MentionLinks) -> dict[str, float]:
+def _file_pageranks(paths: Sequence[str], links: MentionLinks) -> dict[str, float]:
     """Compute the PageRank of each file from the mentions between files."""
     if not paths:
         return {}
     weights = dict.fromkeys(paths, 1.0 / len(paths))
-    shares = {path: _shares(links.get(path, {})) for path in paths}
+    shares = {path: _link_share_per_file(links.get(path, {})) for path in paths}
     for _ in range(PAGERANK_ROUNDS):
         fresh = dict.fromkeys(paths, (1.0 - PAGERANK_DAMPING) / len(paths))
         for path in paths:
@@ -138,7 +138,7 @@ def _weights(paths: Sequence[str], links: MentionLinks) -> dict[str, float]:
     return weights
 
 
-def _shares(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
+def _link_share_per_file(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
     total = sum(found.values())
     shares: dict[str, float] = {}
     for (_, home), strength in found.items():
@@ -146,7 +146,7 @@ def _shares(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return shares
 
 
-def _last(name: str) -> str:
+def _last_name_part(name: str) -> str:
     return re.split(r"[.:#]", name)[-1]
 
 

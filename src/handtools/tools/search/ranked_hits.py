@@ -89,14 +89,14 @@ def has_definition(lines: Sequence[MatchedLine]) -> bool:
         return False
     whole = "\n".join([text for text, _, _ in open_ones])
     words = [word for word in _WORD_LIST if word in whole]
-    return any(_defines(text, start, end, words) for text, start, end in open_ones)
+    return any(_is_definition_match(text, start, end, words) for text, start, end in open_ones)
 
 
 def _ends_introduction(sign: str) -> bool:
     return sign in _CLOSING or sign.isspace()
 
 
-def _defines(text: str, start: int, end: int, words: Sequence[str]) -> bool:
+def _is_definition_match(text: str, start: int, end: int, words: Sequence[str]) -> bool:
     if not start and _ASSIGNS.match(text, end):
         return True
     if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(text[start : min(end, start + 200)]):
@@ -242,7 +242,7 @@ async def hits_in_context(
         of_file = list(group)
         data = sources.get(path)
         if data is None:
-            shown_hits += [HitInContext(hit, (), _citation(hit)) for hit in of_file]
+            shown_hits += [HitInContext(hit, (), _render_hit(hit)) for hit in of_file]
             continue
         lines = source_lines(data) if context else []
         outline = outlines[path]
@@ -252,7 +252,7 @@ async def hits_in_context(
             symbols = enclosing_symbols(outline.symbols, hit.line) if outline else ()
             if symbols != last_symbols:
                 last_symbols, crumbs = symbols, _breadcrumbs(symbols)
-            shown_hits.append(HitInContext(hit, symbols, _citation(hit, crumbs, lines, context)))
+            shown_hits.append(HitInContext(hit, symbols, _render_hit(hit, crumbs, lines, context)))
     return shown_hits
 
 
@@ -278,7 +278,7 @@ def hits_text_within(shown_hits: Sequence[HitInContext], tokens: int) -> tuple[s
 def _smaller_selections(shown_hits: Sequence[HitInContext]) -> Iterator[Sequence[HitInContext]]:
     yield shown_hits
     bare = [
-        HitInContext(sight.hit, sight.symbols, _citation(sight.hit, sight.rendered_hit.crumbs))
+        HitInContext(sight.hit, sight.symbols, _render_hit(sight.hit, sight.rendered_hit.crumbs))
         for sight in shown_hits
     ]
     for count in range(len(bare), 0, -1):
@@ -289,7 +289,7 @@ def _breadcrumbs(symbols: Sequence[Symbol]) -> str:
     return " › ".join([f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols])
 
 
-def _citation(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: int = 0) -> RenderedHit:
+def _render_hit(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: int = 0) -> RenderedHit:
     at = hit.spans[0][0] if hit.spans else 0
     if not lines:
         return RenderedHit(hit.line, hit.text, at, crumbs, part=hit.clipped)

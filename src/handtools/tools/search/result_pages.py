@@ -62,21 +62,21 @@ def cursor_after(keys: Sequence[str], start: int, size: int, shown: int) -> Sear
     """
     passed, shown = divmod(shown, size)
     start += passed * size
-    before = _name(keys[start - 1 : start]) if start else _NONE
-    content = _name(keys[start : start + size]) if shown else _NONE
+    before = _digest_of_keys(keys[start - 1 : start]) if start else _NONE
+    content = _digest_of_keys(keys[start : start + size]) if shown else _NONE
     return SearchCursor(start // size, shown, before, content)
 
 
 def find_result_page_start(cursor: SearchCursor, keys: Sequence[str], size: int) -> ResultPageStart:
     """Find where the page after a cursor starts in the current entries, and whether they have changed."""
-    start = _after(cursor, keys, size)
+    start = _index_after_cursor(cursor, keys, size)
     if start is None:
         return ResultPageStart(min(cursor.block * size, len(keys)), cursor.shown, moved=True)
-    same = cursor.content in {_NONE, _name(keys[start : start + size])}
+    same = cursor.content in {_NONE, _digest_of_keys(keys[start : start + size])}
     return ResultPageStart(start, cursor.shown, moved=not same)
 
 
-def _after(cursor: SearchCursor, keys: Sequence[str], size: int) -> int | None:
+def _index_after_cursor(cursor: SearchCursor, keys: Sequence[str], size: int) -> int | None:
     """Find the index after the entry that a cursor names, searching outwards from its old place.
 
     Returns None if the entry no longer exists.
@@ -85,10 +85,12 @@ def _after(cursor: SearchCursor, keys: Sequence[str], size: int) -> int | None:
         return 0
     here = cursor.block * size
     nearest = sorted(range(len(keys)), key=lambda index: abs(index + 1 - here))
-    return next((index + 1 for index in nearest if _name(keys[index : index + 1]) == cursor.before), None)
+    return next(
+        (index + 1 for index in nearest if _digest_of_keys(keys[index : index + 1]) == cursor.before), None
+    )
 
 
-def _name(keys: Sequence[str]) -> str:
+def _digest_of_keys(keys: Sequence[str]) -> str:
     joined = "\0".join(keys).encode("utf-8", "surrogatepass")
     return hashlib.sha256(joined).hexdigest()[:8]
 
@@ -138,9 +140,9 @@ class RecencyCursor:
 
     def place(self, entries: Sequence[DatedPath]) -> tuple[int, bool]:
         """Return where the next page starts, and whether the last entry of the old page still exists."""
-        ages = [_age(_nanoseconds(time)) for _, time in entries]
-        last = bisect_right(ages, _age(self.nanoseconds))
-        first = last - ages[:last].count(_age(self.nanoseconds))
+        ages = [_newest_first_key(_nanoseconds(time)) for _, time in entries]
+        last = bisect_right(ages, _newest_first_key(self.nanoseconds))
+        first = last - ages[:last].count(_newest_first_key(self.nanoseconds))
         for index in range(first, last):
             if _path_digest(entries[index][0]) == self.last:
                 return index + 1, True
@@ -155,6 +157,6 @@ def _nanoseconds(time: float | None) -> int | None:
     return None if time is None else round(time * 1e9)
 
 
-def _age(nanoseconds: int | None) -> float:
+def _newest_first_key(nanoseconds: int | None) -> float:
     """Sort key of a modification time: newest first, unknown last."""
     return float("inf") if nanoseconds is None else -nanoseconds

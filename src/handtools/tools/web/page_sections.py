@@ -56,7 +56,7 @@ class PagePortion:
 
 def sections(text: str) -> list[Section]:
     """List the sections of a Markdown text in order, with nested ones; skip headings in code blocks."""
-    heads = list(_heads(text))
+    heads = list(_headings(text))
     ends = [len(text)] * len(heads)
     # Indexes of the sections that are still open, outermost first.
     waiting: list[int] = []
@@ -71,10 +71,10 @@ def sections(text: str) -> list[Section]:
 
 def section_titled(sections: Sequence[Section], title: str) -> Section | None:
     """Find a section whose title equals `title`, or else begins with it, or else contains it; or None."""
-    wanted = _plain(title)
+    wanted = _normalized_title(title)
     for fits in (str.__eq__, str.startswith, str.__contains__):
         for section in sections:
-            if fits(_plain(section.title), wanted):
+            if fits(_normalized_title(section.title), wanted):
                 return section
     return None
 
@@ -99,7 +99,7 @@ def passages_mentioning(text: str, wanted: str) -> list[str]:
     lines = text.split("\n")
     low = wanted.casefold()
     hits = [index for index, line in enumerate(lines) if low in line.casefold()]
-    titles = _titles(lines)
+    titles = _section_title_per_line(lines)
     pieces = []
     around = (
         LineRange(max(hit - MENTION_CONTEXT_LINES, 0), min(hit + MENTION_CONTEXT_LINES, len(lines) - 1))
@@ -148,7 +148,7 @@ def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
     return min(int(match[1]), len(text)), match[2] == _digest(text)
 
 
-def _heads(text: str) -> Iterator[tuple[int, str, int]]:
+def _headings(text: str) -> Iterator[tuple[int, str, int]]:
     """Yield the level, title and offset of each heading outside code blocks, up to `MAX_SECTIONS`."""
     fence, found = "", 0
     for row in _HEAD_OR_FENCE.finditer(text):
@@ -166,9 +166,9 @@ def _heads(text: str) -> Iterator[tuple[int, str, int]]:
                 return
 
 
-def _titles(lines: Sequence[str]) -> list[str]:
+def _section_title_per_line(lines: Sequence[str]) -> list[str]:
     """Return for each line of a Markdown text the title of its section."""
-    heads = {at: title for _, title, at in _heads("\n".join(lines))}
+    heads = {at: title for _, title, at in _headings("\n".join(lines))}
     titles, current, at = [], "", 0
     for line in lines:
         current = heads.get(at, current)
@@ -182,7 +182,7 @@ def _row(text: str, section: Section) -> str:
     return f"{'  ' * (section.level - 1)}- {section.title} ({tokens:,} tokens)"
 
 
-def _plain(title: str) -> str:
+def _normalized_title(title: str) -> str:
     return " ".join(re.sub(r"[`*_¶§#]", "", title).casefold().split())
 
 
