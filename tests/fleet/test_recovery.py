@@ -160,21 +160,21 @@ async def test_a_store_that_fails_costs_no_call_and_none_runs_twice(
     await call(first, name, "write", path="n.txt", content="1\n")
     monkeypatch.setattr(workspace_log, "FIRST_PAUSE_SECONDS", 0.001)
     appended = Call(tool="bash", args={"command": "echo once >> log.txt"})
-    create = LogStore._create
+    create = LogStore._create_object
 
     def refused(_self: LogStore, _path: str, _data: bytes) -> None:
         raise TimeoutError
 
-    monkeypatch.setattr(LogStore, "_create", refused)
+    monkeypatch.setattr(LogStore, "_create_object", refused)
     assert (await first.call(name, appended)).fault.code == StorageFault.code
 
     def stored_and_lost(self: LogStore, path: str, data: bytes) -> None:
         create(self, path, data)
         raise TimeoutError
 
-    monkeypatch.setattr(LogStore, "_create", stored_and_lost)
+    monkeypatch.setattr(LogStore, "_create_object", stored_and_lost)
     assert (await first.call(name, appended)).status == "ok"
-    monkeypatch.setattr(LogStore, "_create", create)
+    monkeypatch.setattr(LogStore, "_create_object", create)
     await call(first, name, "write", path="last.txt", content="3\n")
     before = content_digest(first.store.root(name))
     assert (await second.call(name, appended)).status == "ok"

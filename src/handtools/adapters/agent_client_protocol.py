@@ -78,7 +78,7 @@ class EditorSession:
         fs = capabilities and capabilities.fs
         has_buffers = fs and fs.read_text_file and fs.write_text_file
         buffers = ClientBuffers(client, session_id, self._absolute) if has_buffers else None
-        options.setdefault("approver", self._ask)
+        options.setdefault("approver", self._request_permission)
         self.toolbox = Toolbox(tools, workspace=local_workspace(root, buffers=buffers), **options)
 
     async def call(self, tool: str, args: Mapping[str, Any], provider_id: str = "") -> Result[Any]:
@@ -90,18 +90,18 @@ class EditorSession:
         named = next((str(args[name]) for name in TITLED if args.get(name)), "")
         given = without_surrogates(json.dumps(dict(args), ensure_ascii=False, default=str))
         begun = {"kind": KINDS.get(tool, "other"), "status": "in_progress", "raw_input": json.loads(given)}
-        title, places = visible_line(f"{tool} {named}", 80), self._locations(call)
+        title, places = visible_line(f"{tool} {named}", 80), self._locations_in_arguments(call)
         await self._update(acp.start_tool_call(call.id, title, locations=places, **begun))
         self._running.add(call.id)
         try:
-            result = await self.toolbox.call(call, listener=self._heard)
+            result = await self.toolbox.call(call, listener=self._forward_progress)
         finally:
             self._running.discard(call.id)
         touched = result.changes.touched if result.changes else ()
-        diffs = await to_thread.run_sync(self._diffs, call.id) if touched else {}
+        diffs = await to_thread.run_sync(self._call_diffs_by_path, call.id) if touched else {}
         places = [_location(self._absolute(each.path), diffs.get(each.path)) for each in touched]
         status = "completed" if result.ok else "pending" if result.request else "failed"
-        ended = {"status": status, "content": [*diffs.values(), _content(result.text)]}
+        ended = {"status": status, "content": [*diffs.values(), _text_content(result.text)]}
         await self._update(acp.update_tool_call(call.id, locations=places or None, **ended))
         return result
 
@@ -110,12 +110,12 @@ class EditorSession:
         for call_id in tuple(self._running):
             self.toolbox.cancel(call_id)
 
-    async def _ask(self, approval: Approval) -> Reply | None:
+    async def _request_permission(self, approval: Approval) -> Reply | None:
         """Send the user a permission request; None if the editor can't, so that the call stays pending."""
         offered = [scope for scope in YES if scope == "once" or approval.remembered]
         labels = [(scope, *YES[scope]) for scope in offered] + [("reject", "Reject", "reject_once")]
         options = [schema.PermissionOption(option_id=i, name=name, kind=kind) for i, name, kind in labels]
-        preview = _content(f"{approval.rule}\n\n````\n{approval.preview}\n````")
+        preview = _text_content(f"{approval.rule}\n\n````\n{approval.preview}\n````")
         about = {"title": without_surrogates(approval.title), "status": "pending", "content": [preview]}
         call = schema.ToolCallUpdate(tool_call_id=approval.call_id, **about)
         try:
@@ -128,15 +128,17 @@ class EditorSession:
         await self._update(acp.update_tool_call(approval.call_id, status="in_progress"))
         return Reply(remember is not None, remember or "once", fingerprint=approval.fingerprint)
 
-    def _heard(self, event: Event) -> None:
+    def _forward_progress(self, event: Event) -> None:
         if isinstance(event, Progressed):
             asyncio.run_coroutine_threadsafe(self._show_output(event), self._loop)
 
     async def _show_output(self, progress: Progressed) -> None:
         if progress.call_id in self._running:  # don't send late output after the call's final update
-            await self._update(acp.update_tool_call(progress.call_id, content=[_content(progress.text)]))
+            await self._update(
+                acp.update_tool_call(progress.call_id, content=[_text_content(progress.text)])
+            )
 
-    def _locations(self, call: Call) -> list[Any]:
+    def _locations_in_arguments(self, call: Call) -> list[Any]:
         tool = self.toolbox.tools.get(call.tool)
         try:
             paths = tool.paths(validate_arguments(tool, call.args)) if tool else ()
@@ -144,10 +146,14 @@ class EditorSession:
             return []
         return [_location(self._absolute(path)) for path in paths]
 
-    def _diffs(self, call_id: str) -> dict[str, Any]:
+    def _call_diffs_by_path(self, call_id: str) -> dict[str, Any]:
         """Return the diffs of a call's changes by path, without binary and large files."""
         changes = net_changes(self.toolbox.workspace.journal.entries.changes_of_call(call_id))
-        return {each.path: diff for each in changes if (diff := _diff(each, self._absolute(each.path)))}
+        return {
+            each.path: diff
+            for each in changes
+            if (diff := _diff_of_change(each, self._absolute(each.path)))
+        }
 
 
 class ClientBuffers:
@@ -160,19 +166,19 @@ class ClientBuffers:
     def read(self, path: str) -> str | None:
         """Return a file's text from the editor, including unsaved changes; None if the editor refuses."""
         try:
-            return str(self._wait(self._client.read_text_file, path).content)
+            return str(self._call_editor(self._client.read_text_file, path).content)
         except acp.RequestError:
             return None
 
     def write(self, path: str, text: str) -> None:
         """Write a file through the editor, not cancellable; raises `StorageFault` if the editor refuses."""
         try:
-            self._wait(self._client.write_text_file, path, content=text)
+            self._call_editor(self._client.write_text_file, path, content=text)
         except acp.RequestError as refusal:
             said = f"The editor did not write `{path}`: {refusal}."
             raise StorageFault(said, hint="Ask the user to check the file in the editor.") from refusal
 
-    def _wait(self, method: Callable[..., Awaitable[Any]], path: str, **content: str) -> Any:
+    def _call_editor(self, method: Callable[..., Awaitable[Any]], path: str, **content: str) -> Any:
         async def ask() -> Any:
             with fail_after(EDITOR_SECONDS, shield=bool(content)):
                 return await method(session_id=self._id, path=self._absolute(path), **content)
@@ -189,7 +195,7 @@ class ClientBuffers:
             raise Unavailable("The editor does not respond.", hint="Tell the user.") from failure
 
 
-def _content(text: str) -> Any:
+def _text_content(text: str) -> Any:
     return acp.tool_content(acp.text_block(without_surrogates(text)))
 
 
@@ -198,7 +204,7 @@ def _location(path: str, diff: Any = None) -> Any:
     return schema.ToolCallLocation(path=path, line=same.count("\n") + 1 if diff else None)
 
 
-def _diff(change: Change, path: str) -> Any:
+def _diff_of_change(change: Change, path: str) -> Any:
     data = [node.data if node else b"" for node in (change.before, change.after)]
     if any(is_binary(each) or len(each) > MAX_DIFF_BYTES for each in data):
         return None

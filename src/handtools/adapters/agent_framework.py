@@ -58,9 +58,9 @@ class ToolboxProvider(ContextProvider):
         for content in (content for message in context.input_messages for content in message.contents):
             # The framework reports a denial to the model itself, without calling the tool.
             if content.type == "function_approval_response" and not content.approved:
-                await self.toolbox.withdraw(str(_asked(content).get("call_id", "")))
+                await self.toolbox.withdraw(str(_question_of_response(content).get("call_id", "")))
         definitions = self.toolbox.definitions()
-        context.extend_tools(self.source_id, [_tool(one) for one in definitions])
+        context.extend_tools(self.source_id, [_declaration_only_tool(one) for one in definitions])
         names = frozenset(one.name for one in definitions)
         context.extend_middleware(self.source_id, ToolboxMiddleware(self.toolbox, names))
 
@@ -91,15 +91,15 @@ class ToolboxMiddleware(FunctionMiddleware):
         response = context.metadata.get("approval_response")
 
         async def ask(approval: Approval) -> Any:
-            asked = _asked(response) if response is not None else {}
+            asked = _question_of_response(response) if response is not None else {}
             if asked.get("fingerprint") != approval.fingerprint:
                 raise _Unanswered(approval)
             return {"allow": True, **asked}
 
         try:
-            context.result = _contents(await call_with_questions(self.toolbox, call, ask))
+            context.result = _result_contents(await call_with_questions(self.toolbox, call, ask))
         except _Unanswered as question:
-            context.result = _request(context, call, question.approval)
+            context.result = _approval_request(context, call, question.approval)
 
 
 class _Unanswered(Exception):
@@ -108,7 +108,7 @@ class _Unanswered(Exception):
         self.approval = approval
 
 
-def _tool(definition: ToolDefinition) -> FunctionTool:
+def _declaration_only_tool(definition: ToolDefinition) -> FunctionTool:
     def unreachable(**_: Any) -> None:
         raise NotImplementedError("The middleware runs this tool.")
 
@@ -128,7 +128,7 @@ def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
     return args
 
 
-def _request(context: FunctionInvocationContext, call: Call, approval: Approval) -> Content:
+def _approval_request(context: FunctionInvocationContext, call: Call, approval: Approval) -> Content:
     call_id = str(context.metadata.get("call_id") or call.id)
     occurrence = str(context.metadata.get("function_call_occurrence_id") or call_id)
     asked = Content.from_function_call(call_id, call.tool, arguments=dict(call.args), id=occurrence)
@@ -137,18 +137,18 @@ def _request(context: FunctionInvocationContext, call: Call, approval: Approval)
     )
 
 
-def _asked(response: Content) -> Mapping[str, Any]:
+def _question_of_response(response: Content) -> Mapping[str, Any]:
     found = (response.additional_properties or {}).get(QUESTION_KEY)
     return found if isinstance(found, Mapping) else {}
 
 
-def _contents(result: Result[Any]) -> list[Content]:
-    found = content_parts(result, Content.from_text, _data, _data)
+def _result_contents(result: Result[Any]) -> list[Content]:
+    found = content_parts(result, Content.from_text, _data_content, _data_content)
     if not result.ok:
         for one in found:
             one.additional_properties[STATUS_KEY] = result.status
     return found
 
 
-def _data(block: Image | Document) -> Content:
+def _data_content(block: Image | Document) -> Content:
     return Content.from_data(block.data, block.media_type)

@@ -45,7 +45,7 @@ class ToolResults:
 
 def definitions(toolbox: Toolbox) -> list[ToolUnionParam]:
     """Return the offered tools for the `tools` parameter of `messages.create`."""
-    return [_definition(one) for one in toolbox.definitions()]
+    return [_definition_json(one) for one in toolbox.definitions()]
 
 
 async def tool_results(
@@ -56,17 +56,19 @@ async def tool_results(
     `replies` are answers to approval requests by `tool_use` id: true, false, or `{"allow": true,
     "remember": "session", "message": "…", "args": {…}}`.
     """
-    said = _field(message, "content")
-    blocks = [] if isinstance(said, str) else [_plain(block) for block in said]
+    said = _message_field(message, "content")
+    blocks = [] if isinstance(said, str) else [_block_as_mapping(block) for block in said]
     uses = [block for block in blocks if block["type"] == "tool_use"]
     # At the token limit, only the last block can be incomplete.
-    cut = blocks[-1] if blocks and _field(message, "stop_reason") == "max_tokens" else None
+    cut = blocks[-1] if blocks and _message_field(message, "stop_reason") == "max_tokens" else None
     settled_results: dict[str, Result[Any] | str] = {}
 
     async def run(use: Mapping[str, Any]) -> None:
         known = use["id"]
         reply = (replies or {}).get(known)
-        settled_results[known] = CUT_OFF if use is cut else await _run(toolbox, use, conversation, reply)
+        settled_results[known] = (
+            CUT_OFF if use is cut else await _run_tool_use(toolbox, use, conversation, reply)
+        )
 
     async with anyio.create_task_group() as group:
         for use in uses:
@@ -87,7 +89,7 @@ async def tool_results(
     return results
 
 
-async def _run(
+async def _run_tool_use(
     toolbox: Toolbox, use: Mapping[str, Any], conversation: str, answer: Any
 ) -> Result[Any] | str:
     """Run one call; return a message for the model if its arguments can't be parsed."""
@@ -126,7 +128,7 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
         self._ask = ask
 
     def to_dict(self) -> Any:
-        return _definition(self._definition)
+        return _definition_json(self._definition)
 
     async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's name
         """Run the tool; raises `SdkToolError`, whose content the model reads as an error."""
@@ -143,10 +145,10 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
 
 def content_blocks(result: Result[Any]) -> list[Any]:
     """Convert the content of a result to blocks of the Messages API."""
-    return content_parts(result, _text, _image, _document)
+    return content_parts(result, _text_block, _image_block, _document_block)
 
 
-def _definition(definition: ToolDefinition) -> Any:
+def _definition_json(definition: ToolDefinition) -> Any:
     # Tools that Anthropic defines are named by their type and need no schema.
     ours = {
         "name": definition.name,
@@ -156,26 +158,26 @@ def _definition(definition: ToolDefinition) -> Any:
     return dict(definition.vendor_definition) or ours
 
 
-def _field(message: Any, name: str) -> Any:
+def _message_field(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name)
 
 
-def _plain(block: Any) -> Mapping[str, Any]:
+def _block_as_mapping(block: Any) -> Mapping[str, Any]:
     """Convert an SDK block to a mapping; input that is not an object is kept unchanged."""
     return block if isinstance(block, Mapping) else block.model_dump(warnings=False)
 
 
-def _text(text: str) -> Any:
+def _text_block(text: str) -> Any:
     return {"type": "text", "text": text}
 
 
-def _image(image: Image) -> Any:
-    return {"type": "image", "source": _source(image)}
+def _image_block(image: Image) -> Any:
+    return {"type": "image", "source": _base64_source(image)}
 
 
-def _document(document: Document) -> Any:
-    return {"type": "document", "source": _source(document), "title": document.name}
+def _document_block(document: Document) -> Any:
+    return {"type": "document", "source": _base64_source(document), "title": document.name}
 
 
-def _source(block: Image | Document) -> dict[str, str]:
+def _base64_source(block: Image | Document) -> dict[str, str]:
     return {"type": "base64", "media_type": block.media_type, "data": block.base64}

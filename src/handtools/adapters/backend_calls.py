@@ -87,7 +87,7 @@ class BackendCalls:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._taken: dict[str, Any] = {}
-        theirs = (one for one in self._tools() if one.name in toolbox.tools)
+        theirs = (one for one in self._tools_with_raw_data() if one.name in toolbox.tools)
         self.toolbox = toolbox.with_tools(*theirs)
 
     async def look(
@@ -97,7 +97,7 @@ class BackendCalls:
 
         Returns the call's result and what was found; None if the call was refused.
         """
-        return await self._made(Call(tool=tool, args={"path": path}, session=session))
+        return await self._call_returning_raw_data(Call(tool=tool, args={"path": path}, session=session))
 
     async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
         """Write a file's full content unchanged, whether or not the file exists."""
@@ -119,16 +119,16 @@ class BackendCalls:
         Returns the call's result and how the command ended; None if the call was refused.
         """
         args = {"command": script, "cwd": "."} | ({"timeout": timeout} if timeout else {})
-        return await self._made(Call(tool="bash", args=args, env=env or {}))
+        return await self._call_returning_raw_data(Call(tool="bash", args=args, env=env or {}))
 
-    async def _made(self, call: Call) -> tuple[Result[Any], Any]:
+    async def _call_returning_raw_data(self, call: Call) -> tuple[Result[Any], Any]:
         try:
             result = await self.toolbox.call(call)
             return result, self._taken.get(call.id)
         finally:
             self._taken.pop(call.id, None)
 
-    def _tools(self) -> list[AnyTool]:
+    def _tools_with_raw_data(self) -> list[AnyTool]:
         @tool(effects=("read",))
         async def read(ctx: Context, params: PathParams) -> Result[LookedDetails]:
             facts = await ctx.files.facts(params.path)
@@ -140,7 +140,7 @@ class BackendCalls:
                         hint="Use a command.",
                     )
                 data = await ctx.files.read(params.path)
-            return self._looked(ctx, params, Looked(facts, data=data))
+            return self._record_and_describe_path(ctx, params, Looked(facts, data=data))
 
         @tool(effects=("read",))
         async def list_(ctx: Context, params: PathParams) -> Result[LookedDetails]:
@@ -148,7 +148,7 @@ class BackendCalls:
             is_folder = facts is not None and facts.kind == "folder"
             names = await ctx.files.names(params.path) if is_folder else []
             entries = [await _behind_link(ctx.files, one) for one in names]
-            return self._looked(ctx, params, Looked(facts, entries=tuple(entries)))
+            return self._record_and_describe_path(ctx, params, Looked(facts, entries=tuple(entries)))
 
         @tool
         async def write(ctx: Context, params: BytesParams) -> Result[LookedDetails]:
@@ -175,7 +175,9 @@ class BackendCalls:
 
         return [read, list_, write, replace(bash, run=run)]
 
-    def _looked(self, ctx: Context, params: PathParams, looked: Looked) -> Result[LookedDetails]:
+    def _record_and_describe_path(
+        self, ctx: Context, params: PathParams, looked: Looked
+    ) -> Result[LookedDetails]:
         facts, path = looked.facts, ctx.files.shown_path(params.path)
         self._taken[ctx.call.id] = replace(looked, real_path=path)
         if facts is None:

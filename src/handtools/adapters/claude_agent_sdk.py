@@ -76,7 +76,7 @@ class ClaudeCalls:
 
     def server(self) -> McpSdkServerConfig:
         """Return the tools as an in-process MCP server."""
-        served = Server(self.name, on_list_tools=self._list, on_call_tool=self._call)
+        served = Server(self.name, on_list_tools=self._list_tools, on_call_tool=self._call_tool)
         return McpSdkServerConfig(type="sdk", name=self.name, instance=served)
 
     async def before(self, known: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
@@ -89,18 +89,18 @@ class ClaudeCalls:
             answer = self.answers[provider_id]
             if not reply_from_json(answer).allow:
                 result = await self.toolbox.call(call, reply=reply_from_json(answer))
-                return _decision("deny", permissionDecisionReason=result.text)
+                return _hook_decision("deny", permissionDecisionReason=result.text)
             edited = answer.get("args") if isinstance(answer, Mapping) else None
             if edited is not None:
                 await withdraw_questions(self.toolbox, session, {provider_id})
-            return _decision("allow", updatedInput=dict(edited or args))
+            return _hook_decision("allow", updatedInput=dict(edited or args))
         if (await self.toolbox.why(tool, args)).verdict != "ask":
             return {}
         # The call stops if it needs approval. Otherwise it runs, and the MCP request returns this result.
         result = await self.toolbox.call(call)
-        return _decision("defer" if result.request is not None else "allow")
+        return _hook_decision("defer" if result.request is not None else "allow")
 
-    async def _list(self, _context: Any, _params: Any) -> ListToolsResult:
+    async def _list_tools(self, _context: Any, _params: Any) -> ListToolsResult:
         return ListToolsResult(
             tools=[
                 Tool.model_validate(
@@ -115,29 +115,29 @@ class ClaudeCalls:
             ]
         )
 
-    async def _call(self, context: Any, params: Any) -> CallToolResult:
+    async def _call_tool(self, context: Any, params: Any) -> CallToolResult:
         provider_id = str((context.meta or {}).get(TOOL_USE_KEY) or "")
         session = self._sessions.get(provider_id, self._alone)
         call = provider_call(params.name, params.arguments or {}, provider_id, session)
         answer = self.answers.get(provider_id)
         reply = None if answer is None else reply_from_json(answer)
         result = await self.toolbox.call(call, reply=reply)
-        content = content_parts(result, _text, _image, _document)
+        content = content_parts(result, _text_block, _image_block, _document_block)
         return CallToolResult.model_validate({"content": content, "isError": not result.ok})
 
 
-def _decision(verdict: str, **more: Any) -> dict[str, Any]:
+def _hook_decision(verdict: str, **more: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": verdict, **more}}
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _image(image: Image) -> dict[str, Any]:
+def _image_block(image: Image) -> dict[str, Any]:
     return {"type": "image", "data": image.base64, "mimeType": image.media_type}
 
 
-def _document(document: Document) -> dict[str, Any]:
+def _document_block(document: Document) -> dict[str, Any]:
     held = {"uri": f"handtools://{document.name}", "mimeType": document.media_type, "blob": document.base64}
     return {"type": "resource", "resource": held}

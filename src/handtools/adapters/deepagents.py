@@ -84,10 +84,10 @@ def read_result(
         return ReadResult(file_data={"content": "", "encoding": "utf-8"}, no_lines_requested=True)
     if is_binary(looked.data):
         return ReadResult(file_data={"content": b64encode(looked.data).decode(), "encoding": "base64"})
-    return _window(split_lines(decode(looked.data).body), max(offset, 0), limit)
+    return _line_range_result(split_lines(decode(looked.data).body), max(offset, 0), limit)
 
 
-def _window(lines: list[str], offset: int, limit: int) -> ReadResult:
+def _line_range_result(lines: list[str], offset: int, limit: int) -> ReadResult:
     shown = lines[offset : offset + limit]
     data = {"content": without_surrogates("".join(shown)), "encoding": "utf-8"}
     if not lines:
@@ -162,7 +162,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _blocking(
+def _sync_version(
     method: Callable[Concatenate["ToolboxBackend", P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["ToolboxBackend", P], R]:
     @wraps(method)
@@ -189,15 +189,15 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
 
     async def als(self, path: str) -> LsResult:
         """List a folder, without entries that the policy hides."""
-        return ls_result(path, *await self._look("list", path))
+        return ls_result(path, *await self._read_or_list("list", path))
 
     async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read a range of lines, or a whole binary file."""
-        return read_result(file_path, *await self._look("read", file_path), offset, limit)
+        return read_result(file_path, *await self._read_or_list("read", file_path), offset, limit)
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         """Write a file's full content; fails if the file changed since the agent read it."""
-        args = {"path": self._ours(file_path), "content": content, "mode": "either"}
+        args = {"path": self._path_for_tools(file_path), "content": content, "mode": "either"}
         result = await call_in_task(self.toolbox, "write", args)
         return WriteResult(path=file_path) if result.ok else WriteResult(error=error_text(result))
 
@@ -210,14 +210,14 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
     ) -> EditResult:
         """Replace text with `edit`, which also matches text with different indentation or quotes."""
         args = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
-        result = await call_in_task(self.toolbox, "edit", {"path": self._ours(file_path), **args})
+        result = await call_in_task(self.toolbox, "edit", {"path": self._path_for_tools(file_path), **args})
         if not result.ok:
             return EditResult(error=error_text(result))
         return EditResult(path=file_path, occurrences=result.details.replaced)
 
     async def adelete(self, file_path: str) -> DeleteResult:
         """Remove a file, a symlink or a whole folder."""
-        ours = self._ours(file_path)
+        ours = self._path_for_tools(file_path)
         if ours == ".":
             return DeleteResult(error="Can't delete the workspace folder.")
         result = await call_in_task(self.toolbox, "bash", {"command": removal_script(ours), "cwd": "."})
@@ -239,7 +239,12 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         """Search for literal text in files that are not ignored."""
         most, cursor = max_count or MAX_MATCHES, None
         matches: list[GrepMatch] = []
-        args = {"pattern": pattern, "path": self._ours(path or "/"), "include": glob, "syntax": "literal"}
+        args = {
+            "pattern": pattern,
+            "path": self._path_for_tools(path or "/"),
+            "include": glob,
+            "syntax": "literal",
+        }
         while True:
             page = {"limit": GREP_PAGE_HITS, "context": 0, "max_tokens": MAX_TOKENS, "cursor": cursor}
             result = await self.toolbox.call("grep", args | page)
@@ -251,7 +256,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
                 return GrepResult(matches=matches[:most], truncated=len(matches) > most)
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        args = {"pattern": pattern, "path": self._ours(path or "/")}
+        args = {"pattern": pattern, "path": self._path_for_tools(path or "/")}
         page = {"limit": MAX_MATCHES, "max_tokens": MAX_TOKENS}
         return glob_result(await self.toolbox.call("find", args | page))
 
@@ -263,22 +268,31 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         session = session_of_thread()
         return [
-            upload_response(path, await self._calls.write(self._ours(path), data, session=session))
+            upload_response(
+                path, await self._calls.write(self._path_for_tools(path), data, session=session)
+            )
             for path, data in files
         ]
 
     async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        return [to_file_download_response(path, *await self._look("read", path)) for path in paths]
+        return [to_file_download_response(path, *await self._read_or_list("read", path)) for path in paths]
 
-    ls, read, write, edit = _blocking(als), _blocking(aread), _blocking(awrite), _blocking(aedit)
-    delete, grep, glob = _blocking(adelete), _blocking(agrep), _blocking(aglob)
-    execute = _blocking(aexecute)
-    upload_files, download_files = _blocking(aupload_files), _blocking(adownload_files)
+    ls, read, write, edit = (
+        _sync_version(als),
+        _sync_version(aread),
+        _sync_version(awrite),
+        _sync_version(aedit),
+    )
+    delete, grep, glob = _sync_version(adelete), _sync_version(agrep), _sync_version(aglob)
+    execute = _sync_version(aexecute)
+    upload_files, download_files = _sync_version(aupload_files), _sync_version(adownload_files)
 
-    async def _look(self, tool: Literal["read", "list"], path: str) -> tuple[Result[Any], Looked | None]:
-        return await self._calls.look(tool, self._ours(path), session=session_of_thread())
+    async def _read_or_list(
+        self, tool: Literal["read", "list"], path: str
+    ) -> tuple[Result[Any], Looked | None]:
+        return await self._calls.look(tool, self._path_for_tools(path), session=session_of_thread())
 
-    def _ours(self, path: str) -> str:
+    def _path_for_tools(self, path: str) -> str:
         """Return a path for our tools: unchanged if it is in the workspace, otherwise relative to it."""
         try:
             self.toolbox.workspace.files.locate(path)

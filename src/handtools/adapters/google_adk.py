@@ -67,7 +67,7 @@ class ToolboxTool(BaseTool):
             tool_context.request_confirmation(hint=question["title"], payload=question)
             # The run ends here; don't let the model summarise a call that has not run.
             tool_context.actions.skip_summarization = True
-        parts = content_parts(result, str, _part, _part)
+        parts = content_parts(result, str, _media_part, _media_part)
         text = "\n".join(part for part in parts if isinstance(part, str))
         media = [part for part in parts if not isinstance(part, str)]
         return {"result" if result.ok else "error": text} | ({"media": media} if media else {})
@@ -80,5 +80,5 @@ def _answer_json(answer: ToolConfirmation | None) -> dict[str, Any] | None:
     return {**payload, "allow": answer.confirmed}
 
 
-def _part(block: Image | Document) -> Any:
+def _media_part(block: Image | Document) -> Any:
     return types.Part.from_bytes(data=block.data, mime_type=block.media_type)

@@ -48,15 +48,15 @@ def _tool(
     toolbox: Toolbox, definition: ToolDefinition, approver: Approver | None, conversation: str
 ) -> ToolDef:
     async def run(**kwargs: Any) -> ToolResult:
-        call = _call(definition.name, kwargs, conversation)
+        call = _call_with_transcript_id(definition.name, kwargs, conversation)
 
         async def ask(approval: Approval) -> Any:
-            return await _answer(approver, approval, call)
+            return await _ask_approver(approver, approval, call)
 
         result = await call_with_questions(toolbox, call, ask)
         if not result.ok:
             raise SdkToolError(without_surrogates(result.text))
-        return content_parts(result, _text, _image, _document)
+        return content_parts(result, _text_content, _image_content, _document_content)
 
     return ToolDef(
         run,
@@ -78,7 +78,7 @@ def _parameters(definition: ToolDefinition) -> ToolParams:
     return parameters
 
 
-def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
+def _call_with_transcript_id(tool: str, args: dict[str, Any], conversation: str) -> Call:
     """Build the call, with the id from Inspect's transcript.
 
     The newest tool event belongs to this call, because nothing was awaited since Inspect wrote the event.
@@ -86,11 +86,11 @@ def _call(tool: str, args: dict[str, Any], conversation: str) -> Call:
     events = reversed(transcript().history.resident_events)
     event = next((one for one in events if isinstance(one, ToolEvent)), None)
     known = event.id if event is not None and event.pending and event.function == tool else ""
-    conversation = conversation or _sample()
+    conversation = conversation or _conversation_of_sample()
     return provider_call(tool, args, known if conversation else "", conversation)
 
 
-def _sample() -> str:
+def _conversation_of_sample() -> str:
     """Return the name of the sample's conversation, or empty outside samples.
 
     The name is in the sample's store, so that checkpoints include it.
@@ -104,7 +104,7 @@ def _sample() -> str:
     return str(kept.get(CONVERSATION))
 
 
-async def _answer(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
+async def _ask_approver(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
     """Ask the approver; raises `SdkToolError` with a message for the model if it does not decide."""
     title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
     if approver is not None:
@@ -123,15 +123,15 @@ async def _answer(approver: Approver | None, approval: Approval, call: Call) -> 
     )
 
 
-def _text(text: str) -> ContentText:
+def _text_content(text: str) -> ContentText:
     return ContentText(text=text)
 
 
-def _image(image: Image) -> ContentImage:
+def _image_content(image: Image) -> ContentImage:
     return ContentImage(image=f"data:{image.media_type};base64,{image.base64}")
 
 
-def _document(document: Document) -> ContentDocument:
+def _document_content(document: Document) -> ContentDocument:
     return ContentDocument(
         document=f"data:{document.media_type};base64,{document.base64}",
         filename=document.name,

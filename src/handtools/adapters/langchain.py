@@ -38,7 +38,7 @@ def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
         provider_id = (runtime.tool_call_id if runtime else "") or ""
         call = provider_call(definition.name, args, provider_id, str(configured.get("thread_id") or ""))
         result = await call_with_questions(toolbox, call, interrupt_with_question)
-        content = content_parts(result, _text, _image, _file)
+        content = content_parts(result, _text_block, _image_block, _file_block)
         if not provider_id:
             return content
         return ToolMessage(
@@ -85,15 +85,15 @@ def _why_malformed(call: Mapping[str, Any]) -> str:
     return f"{call['error']} {MALFORMED_HINT}"
 
 
-def _text(text: str) -> dict[str, Any]:
+def _text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _image(image: Image) -> dict[str, Any]:
+def _image_block(image: Image) -> dict[str, Any]:
     return {"type": "image", "base64": image.base64, "mime_type": image.media_type}
 
 
-def _file(document: Document) -> dict[str, Any]:
+def _file_block(document: Document) -> dict[str, Any]:
     return {
         "type": "file",
         "base64": document.base64,

@@ -29,7 +29,7 @@ def calls_made() -> dict[str, int]:
 
 def session_of_thread() -> str:
     """Return the session for the running graph thread; what was read and approved is tracked by session."""
-    return str(_configured().get("thread_id") or "") or "default"
+    return str(_configurable_values().get("thread_id") or "") or "default"
 
 
 async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> Result[Any]:
@@ -37,7 +37,7 @@ async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> 
 
     Outside a graph nothing can be interrupted, so a call that needs approval returns a pending result.
     """
-    configured = _configured()
+    configured = _configurable_values()
     if not configured:
         return await toolbox.call(tool, args)
     task, made = str(configured.get("checkpoint_ns") or ""), calls_made()
@@ -46,7 +46,7 @@ async def call_in_task(toolbox: Toolbox, tool: str, args: Mapping[str, Any]) -> 
     return await call_with_questions(toolbox, call, interrupt_with_question)
 
 
-def _configured() -> Mapping[str, Any]:
+def _configurable_values() -> Mapping[str, Any]:
     try:
         return get_config().get("configurable") or {}
     except RuntimeError:

@@ -56,7 +56,7 @@ def tools(toolbox: Toolbox, *, conversation: Conversation = "") -> list[Function
     """
     offered = toolbox.definitions("strict")
     runs = RunQuestions(toolbox, conversation, [one.name for one in offered])
-    return [_function(runs, one) for one in offered]
+    return [_function_tool(runs, one) for one in offered]
 
 
 def run_config(toolbox: Toolbox, **options: Any) -> RunConfig:
@@ -136,7 +136,7 @@ class RunQuestions:
                 self.may_be_rejected[run] = True
 
 
-def _function(runs: RunQuestions, definition: ToolDefinition) -> FunctionTool:
+def _function_tool(runs: RunQuestions, definition: ToolDefinition) -> FunctionTool:
     facts: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
     async def asks(run: RunContextWrapper[Any], args: dict[str, Any], provider_id: str) -> bool:
@@ -153,7 +153,7 @@ def _function(runs: RunQuestions, definition: ToolDefinition) -> FunctionTool:
         approved = context.is_tool_approved(definition.name, context.tool_call_id) is True
         result = await runs.result(call, approved=approved)
         facts[context] = {"call_id": call.id, "status": result.status}
-        return _output(result)
+        return _tool_output(result)
 
     async def offered(run: RunContextWrapper[Any], _agent: Any) -> bool:
         await runs.withdraw_rejected(run)
@@ -184,22 +184,22 @@ def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutp
     return ToolGuardrailFunctionOutput.allow()
 
 
-def _output(result: Result[Any]) -> Output:
-    parts = content_parts(result, _text, _image, _file)
+def _tool_output(result: Result[Any]) -> Output:
+    parts = content_parts(result, _text_output, _image_output, _file_output)
     if len(parts) == 1 and isinstance(parts[0], ToolOutputText):
         return str(parts[0].text)
     return parts
 
 
-def _text(text: str) -> Any:
+def _text_output(text: str) -> Any:
     return ToolOutputText(text=text)
 
 
-def _image(image: Image) -> Any:
+def _image_output(image: Image) -> Any:
     return ToolOutputImage(image_url=_data_url(image))
 
 
-def _file(document: Document) -> Any:
+def _file_output(document: Document) -> Any:
     return ToolOutputFileContent(file_data=_data_url(document), filename=document.name)
 
 

@@ -75,7 +75,7 @@ def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> Lo
             call = replace(call, env=action.env)
         except UsageError as problem:
             return str(problem)
-        return _text(await own.call(call))
+        return _result_text(await own.call(call))
 
     return LocalShellTool(executor=run)
 
@@ -92,33 +92,33 @@ class ToolboxEditor:
         self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str
     ) -> bool:
         """Make the call; return True if it needs approval."""
-        self.asked.setdefault(_patch(operation), {})[provider_id] = None
+        self.asked.setdefault(_patch_text(operation), {})[provider_id] = None
         return await self.runs.asks(run, self._call(run, operation, provider_id))
 
     async def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await self._apply(operation)
+        return await self._apply_operation(operation)
 
     async def update_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await self._apply(operation)
+        return await self._apply_operation(operation)
 
     async def delete_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
-        return await self._apply(operation)
+        return await self._apply_operation(operation)
 
-    async def _apply(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
+    async def _apply_operation(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
         run = operation.ctx_wrapper
         provider_id = await self._provider_id(run, operation)
         # No id means that the SDK skipped the check, because the user approved all calls of the tool.
         approved = not provider_id or run.is_tool_approved(APPLY_PATCH, provider_id) is True
         result = await self.runs.result(self._call(run, operation, provider_id), approved=approved)
-        return ApplyPatchResult(status="completed" if result.ok else "failed", output=_text(result))
+        return ApplyPatchResult(status="completed" if result.ok else "failed", output=_result_text(result))
 
     async def _provider_id(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation) -> str:
-        known = self.asked.get(_patch(operation), {})
+        known = self.asked.get(_patch_text(operation), {})
         if known:
             first = next(iter(known))
             del known[first]
             if not known:
-                del self.asked[_patch(operation)]
+                del self.asked[_patch_text(operation)]
             return first
         # The run was resumed in another process: find this operation's request among the pending ones.
         for approval in await self.runs.toolbox.waiting():
@@ -129,7 +129,7 @@ class ToolboxEditor:
 
     def _call(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str) -> Call:
         return provider_call(
-            "patch", {"patch": _patch(operation)}, provider_id, self.runs.conversation_of(run)
+            "patch", {"patch": _patch_text(operation)}, provider_id, self.runs.conversation_of(run)
         )
 
 
@@ -144,12 +144,12 @@ class _Shell:
         run, provider_id = request.ctx_wrapper, request.data.call_id
         approved = run.is_tool_approved(SHELL, provider_id) is True
         call = self._call(run, request.data.action, provider_id)
-        text = _text(await self.runs.result(call, approved=approved))
+        text = _result_text(await self.runs.result(call, approved=approved))
         try:
             item = json.loads(text)
         except ValueError:
             return text  # Nothing was run: the call is pending, or its arguments were refused.
-        return ShellResult([_output(one) for one in item["output"]])
+        return ShellResult([_command_output(one) for one in item["output"]])
 
     def _call(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> Call:
         asked = {"timeout_ms": action.timeout_ms, "max_output_length": action.max_output_length}
@@ -180,16 +180,16 @@ def _never_offered(runs: RunQuestions) -> FunctionTool:
     )
 
 
-def _patch(operation: ApplyPatchOperation) -> str:
+def _patch_text(operation: ApplyPatchOperation) -> str:
     return patch_of_one_file(
         PATCH_ACTIONS[operation.type], operation.path, operation.diff or "", move_to=operation.move_to or ""
     )
 
 
-def _output(one: dict[str, Any]) -> ShellCommandOutput:
+def _command_output(one: dict[str, Any]) -> ShellCommandOutput:
     outcome = ShellCallOutcome(one["outcome"]["type"], one["outcome"].get("exit_code"))
     return ShellCommandOutput(one["stdout"], one["stderr"], outcome)
 
 
-def _text(result: Result[Any]) -> str:
+def _result_text(result: Result[Any]) -> str:
     return "\n".join(block.text for block in result.safe_content if isinstance(block, Text))

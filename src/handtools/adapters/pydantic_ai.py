@@ -65,14 +65,14 @@ class Toolset(AbstractToolset[Any]):
         """Run a tool; raises `ApprovalRequired` if it needs approval, and `ToolFailed` for an error."""
         conversation = ctx.conversation_id or ""
         call = provider_call(name, tool_args, ctx.tool_call_id or "", conversation, ctx.run_id or "")
-        reply = _reply(ctx)
+        reply = _user_reply(ctx)
         if reply is not None:
             # If the user edited the arguments, the original call is still pending under another id.
             await withdraw_questions(self.toolbox, conversation, {ctx.tool_call_id or ""}, but=call.id)
         result = await self.toolbox.call(call, reply=reply)
         if result.request is not None:
             raise ApprovalRequired(metadata=question_to_json(result.request))
-        said = content_parts(result, str, _binary, _binary)
+        said = content_parts(result, str, _binary_content, _binary_content)
         if not result.ok:
             raise ToolFailed("\n".join(part for part in said if isinstance(part, str)))
         return ToolReturn(said[0] if len(said) == 1 else said, metadata={"call_id": call.id})
@@ -103,12 +103,12 @@ class Toolset(AbstractToolset[Any]):
             await withdraw_questions(self.toolbox, ctx.conversation_id or "", settled)
 
 
-def _reply(ctx: RunContext[Any]) -> Reply | None:
+def _user_reply(ctx: RunContext[Any]) -> Reply | None:
     """Return the user's approval, or None; the metadata of the deferred results may contain `remember`."""
     if not ctx.tool_call_approved:
         return None
     return reply_from_json({"allow": True, **(ctx.tool_call_metadata or {})})
 
 
-def _binary(block: Image | Document) -> BinaryContent:
+def _binary_content(block: Image | Document) -> BinaryContent:
     return BinaryContent(block.data, media_type=block.media_type)

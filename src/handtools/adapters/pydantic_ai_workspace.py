@@ -73,8 +73,8 @@ class ToolboxWorkspace:
         script = command if isinstance(command, str) else shlex.join(command)
         result, ran = await self._calls.run(script, timeout=timeout, env=env)
         if ran is None:
-            raise _error(result)
-        stdout, stderr = _streams(ran)
+            raise _error_from_result(result)
+        stdout, stderr = _stdout_and_stderr(ran)
         if ran.end.ended == "timeout":
             raise WorkspaceTimeoutError(result.text, stdout=stdout, stderr=stderr)
         code = ran.end.code
@@ -85,54 +85,54 @@ class ToolboxWorkspace:
         )
 
     async def read_bytes(self, path: str) -> bytes:
-        found, facts = await self._look("read", path)
+        found, facts = await self._read_or_list("read", path)
         if facts.kind == "folder":
             raise IsADirectoryError(path)
         return found.data
 
     async def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create its parent folders; symlinks are followed."""
-        result = await self._calls.write(await self._ours(path), data)
+        result = await self._calls.write(await self._path_for_tools(path), data)
         if result.fault is not None and result.fault.code == "wrong_kind":
             raise IsADirectoryError(path)
         if result.fault is not None and result.fault.code == "not_found":
             raise NotADirectoryError(path)  # A missing parent would be created, so it must be a file.
         if not result.ok:
-            raise _error(result)
+            raise _error_from_result(result)
 
     async def stat(self, path: str) -> FileEntry:
-        _, facts = await self._look("list", path)
+        _, facts = await self._read_or_list("list", path)
         return _entry(path, facts)
 
     async def list_dir(self, path: str) -> Sequence[FileEntry]:
         """List a folder, without entries that the policy hides."""
-        found, facts = await self._look("list", path)
+        found, facts = await self._read_or_list("list", path)
         if facts.kind != "folder":
             raise NotADirectoryError(path)
         return [_entry(posixpath.join(path, posixpath.basename(one.path)), one) for one in found.entries]
 
     async def make_dir(self, path: str) -> None:
-        result, ran = await self._calls.run(f"mkdir -p -- {shlex.quote(await self._ours(path))}")
+        result, ran = await self._calls.run(f"mkdir -p -- {shlex.quote(await self._path_for_tools(path))}")
         if ran is None:
-            raise _error(result)
+            raise _error_from_result(result)
         if ran.end.code != 0:
             raise FileExistsError(path) if await self.exists(path) else NotADirectoryError(path)
 
     async def remove(self, path: str) -> None:
         """Remove a file, a symlink or a whole folder."""
-        ours, root = await self._ours(path), await self.working_dir()
+        ours, root = await self._path_for_tools(path), await self.working_dir()
         if f"{root}/".startswith(f"{posixpath.normpath(path).rstrip('/')}/"):
             raise ValueError("Can't remove the workspace folder or a folder above it.")
         result, ran = await self._calls.run(removal_script(ours))
         if ran is None:
-            raise _error(result)
+            raise _error_from_result(result)
         if ran.end.code == NOTHING_THERE:
             raise FileNotFoundError(path)
         if ran.end.code != 0:
             raise WorkspaceError(result.text)
 
     async def exists(self, path: str) -> bool:
-        result, found = await self._calls.look("list", await self._ours(path))
+        result, found = await self._calls.look("list", await self._path_for_tools(path))
         if found is None and result.fault is not None and result.fault.code == "outside_workspace":
             return False
         return found is not None and found.facts is not None
@@ -146,30 +146,30 @@ class ToolboxWorkspace:
         *above, last = f"{path.removeprefix(root)}/".split("/../")
         real = "."
         for part in above:
-            real = posixpath.dirname(await self._real(f"{real}/{part}"))
-        return posixpath.normpath(posixpath.join(root, await self._real(f"{real}/{last}")))
+            real = posixpath.dirname(await self._real_path(f"{real}/{part}"))
+        return posixpath.normpath(posixpath.join(root, await self._real_path(f"{real}/{last}")))
 
-    async def _real(self, path: str) -> str:
+    async def _real_path(self, path: str) -> str:
         result, found = await self._calls.look("list", posixpath.normpath(path))
         if found is None:
-            raise _error(result)
+            raise _error_from_result(result)
         return found.real_path
 
-    async def _look(self, tool: Any, path: str) -> tuple[Looked, FileFacts]:
-        result, found = await self._calls.look(tool, await self._ours(path))
+    async def _read_or_list(self, tool: Any, path: str) -> tuple[Looked, FileFacts]:
+        result, found = await self._calls.look(tool, await self._path_for_tools(path))
         if found is None:
-            raise _error(result)
+            raise _error_from_result(result)
         if found.facts is None:
             raise FileNotFoundError(path)
         return found, found.facts
 
-    async def _ours(self, path: str) -> str:
+    async def _path_for_tools(self, path: str) -> str:
         """Return the path relative to the workspace, whose absolute path is different inside a container."""
         root = await self.working_dir()
         return posixpath.relpath(path, root) if f"{path}/".startswith(f"{root}/") else path
 
 
-def _error(result: Result[Any]) -> Exception:
+def _error_from_result(result: Result[Any]) -> Exception:
     if result.request is not None:
         return PermissionError(result.text)
     kind: type[Exception] = _ERRORS.get(result.fault.code if result.fault else "", WorkspaceError)
@@ -182,7 +182,7 @@ def _entry(path: str, facts: FileFacts) -> FileEntry:
     return FileEntry(name=posixpath.basename(path), path=path, is_dir=is_dir, size=size)
 
 
-def _streams(raw_exit: RawExit) -> tuple[str, str]:
+def _stdout_and_stderr(raw_exit: RawExit) -> tuple[str, str]:
     output = raw_exit.end.output
     apart = raw_exit.end.streams
     parts = [one.head for one in apart] or [raw_exit.output, b""]

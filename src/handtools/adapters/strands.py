@@ -65,7 +65,7 @@ class StrandsTool(AgentTool):
         self, tool_use: ToolUse, invocation_state: dict[str, Any], **known: Any
     ) -> ToolGenerator:
         """Run the tool and yield its result; a call that needs approval interrupts the agent."""
-        yield await self._run(known.get("_tool_context") or _context(tool_use, invocation_state))
+        yield await self._run(known.get("_tool_context") or _build_tool_context(tool_use, invocation_state))
 
     async def _run(self, context: ToolContext) -> ToolResult:
         use, agent = context.tool_use, context.agent
@@ -86,11 +86,11 @@ class StrandsTool(AgentTool):
         return {
             "toolUseId": str(use["toolUseId"]),
             "status": "success" if result.ok else "error",
-            "content": content_parts(result, _text, _image, _document),
+            "content": content_parts(result, _text_block, _image_block, _document_block),
         }
 
 
-def _context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext:
+def _build_tool_context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> ToolContext:
     """Build the tool context, which the SDK passes only to decorated functions and background tasks."""
     agent = invocation_state.get("agent")
     return ToolContext(
@@ -107,15 +107,15 @@ async def _cancel_with(signal: threading.Event, cancel: CancelToken) -> None:
     cancel.cancel()
 
 
-def _text(text: str) -> ToolResultContent:
+def _text_block(text: str) -> ToolResultContent:
     return {"text": text}
 
 
-def _image(image: Image) -> ToolResultContent:
+def _image_block(image: Image) -> ToolResultContent:
     return {"image": {"format": image.media_type.removeprefix("image/"), "source": {"bytes": image.data}}}
 
 
-def _document(document: Document) -> ToolResultContent:
+def _document_block(document: Document) -> ToolResultContent:
     name = PurePosixPath(document.name)
     return {
         "document": {

@@ -79,7 +79,7 @@ def config(
         case ConfigAction.explain:
             _explain(workspace, key, as_json=as_json)
         case ConfigAction.show:
-            _show(workspace, every=every, as_json=as_json)
+            _print_settings(workspace, every=every, as_json=as_json)
 
 
 def _print_schema(*, as_json: bool) -> None:
@@ -88,7 +88,7 @@ def _print_schema(*, as_json: bool) -> None:
     print_json(config_json_schema(), indent=None if as_json else 2)
 
 
-def _show(workspace: Path, *, every: bool, as_json: bool) -> None:
+def _print_settings(workspace: Path, *, every: bool, as_json: bool) -> None:
     from handtools.configuration import load_configuration
     from handtools.configuration.origins import settings_in_force
 
@@ -104,7 +104,8 @@ def _show(workspace: Path, *, every: bool, as_json: bool) -> None:
             table.add_row(row.key.name, table_cell(_value_in_words(row), 80), _origin_in_words(row))
         stdout_console().print(table)
     print_remark(
-        *([""] if rows else ["Nothing is configured; all settings have their defaults."]), *_files(found)
+        *([""] if rows else ["Nothing is configured; all settings have their defaults."]),
+        *_source_files_line(found),
     )
     print_remark(*found.ignored)
     print_remark("Next: handtools config explain KEY   handtools config show --all")
@@ -293,6 +294,6 @@ def _origin_in_words(setting: "SettingInForce") -> str:
     return ", ".join(f"{origin}{' (project)' * origin.project}" for origin in setting.origins) or "built in"
 
 
-def _files(configuration: "Configuration") -> list[str]:
+def _source_files_line(configuration: "Configuration") -> list[str]:
     named = [str(source.file) for source in configuration.sources]
     return [f"Read: {', '.join(named)}"] if named else []

@@ -59,26 +59,26 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     """
     from handtools.host.workspace_folders import state_folder
 
-    yield _workspace(root)
-    yield from _installation(root)
+    yield _check_workspace(root)
+    yield from _check_installation(root)
     try:
         state = state_folder(root)
     except HostError as failure:
         yield _broken("state", str(failure), "No calls run until this is fixed: they can't be recorded.")
-        yield from _programs(root)
+        yield from _check_programs(root)
         return
     yield _ok("state", f"{state}, {format_size(bytes_below(state))}")
     yield from _configuration_checks(root)
-    yield from _journal(root, state, deep=deep)
-    yield _capture(root, state)
-    yield from _kernel(root, state)
-    yield from _sandbox(root)
-    yield _web()
-    yield from _programs(root)
-    yield from _plugins()
+    yield from _check_journal(root, state, deep=deep)
+    yield _check_overlay_capture(root, state)
+    yield from _check_kernel(root, state)
+    yield from _check_sandbox(root)
+    yield _check_web()
+    yield from _check_programs(root)
+    yield from _check_plugins()
 
 
-def _workspace(root: Path) -> DoctorCheckResult:
+def _check_workspace(root: Path) -> DoctorCheckResult:
     from handtools.host.files.syscalls import filesystem_type
 
     real = root.resolve()
@@ -88,7 +88,7 @@ def _workspace(root: Path) -> DoctorCheckResult:
     return _missing("workspace", f"{told}; it is not writable", "Files can be read but not changed.")
 
 
-def _installation(root: Path) -> Iterator[DoctorCheckResult]:
+def _check_installation(root: Path) -> Iterator[DoctorCheckResult]:
     """Warn if handtools is installed inside the workspace, where tools could change its code."""
     from handtools.host.programs import installation_folders_in_workspace
 
@@ -252,7 +252,7 @@ def _programs_in_a_command(root: Path, configuration: "Configuration", state: st
     return seen
 
 
-def _journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
+def _check_journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     from handtools.toolbox import local_workspace
 
     file = state / JOURNAL_NAME
@@ -301,7 +301,7 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     return _broken("journal", f"{told}: {problem}", step)
 
 
-def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
+def _check_kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.files import syscalls
     from handtools.host.linux_features import SYSTEM_PARTS
 
@@ -330,7 +330,7 @@ def _kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
             yield DoctorCheckResult(part.check, "ok" if works else "missing", f"{said}{where}")
 
 
-def _capture(root: Path, state: Path) -> DoctorCheckResult:
+def _check_overlay_capture(root: Path, state: Path) -> DoctorCheckResult:
     """Check whether overlay file systems can capture commands' changes; if not, report the reason."""
     from handtools.host.files.backups import FolderBackups
     from handtools.host.sandbox.overlay.overlay_capture import overlay_problem
@@ -343,7 +343,7 @@ def _capture(root: Path, state: Path) -> DoctorCheckResult:
     return _missing("capture", told, "Allow user namespaces, or keep the state on this file system.")
 
 
-def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
+def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     """Report the sandbox that commands run in, and why each stronger one is not available."""
     from handtools.host.sandbox.processes.supervisor_client import has_supervisors
     from handtools.host.sandbox.runners.runner_selection import choose_runner
@@ -353,7 +353,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     except HostError as failure:
         step = f"No commands run until this is fixed. {_rename_runner_step()}"
         yield _broken("sandbox", str(failure), step)
-        yield _container()
+        yield _check_container_runner()
         return
     step = "Install bubblewrap, or allow user namespaces."
     if not has_supervisors():
@@ -369,7 +369,7 @@ def _sandbox(root: Path) -> Iterator[DoctorCheckResult]:
         if passed.name == "container":
             continue  # it has its own check
         yield _missing(f"not {passed.name}", passed.reason)
-    yield _container()
+    yield _check_container_runner()
 
 
 def _wanted_runner(root: Path) -> str:
@@ -391,7 +391,7 @@ def _rename_runner_step() -> str:
     return "Remove or change `runner` in your configuration: `handtools config edit`."
 
 
-def _container() -> DoctorCheckResult:
+def _check_container_runner() -> DoctorCheckResult:
     """Check whether commands can run in a container (Docker, Podman), which is optional."""
     from handtools.host.sandbox.runners.container import ContainerRunner
 
@@ -405,7 +405,7 @@ def _container() -> DoctorCheckResult:
     return _ok("container", f"works with {runner.image}; changes are captured by {capture}")
 
 
-def _web() -> DoctorCheckResult:
+def _check_web() -> DoctorCheckResult:
     """Check whether web pages can be fetched and which search engine is configured."""
     from handtools.host.web.local_web import LocalWeb
     from handtools.host.web.search_engines import configured_engine
@@ -420,17 +420,17 @@ def _web() -> DoctorCheckResult:
     return _ok("web", f"fetch; {search}")
 
 
-def _programs(root: Path) -> Iterator[DoctorCheckResult]:
+def _check_programs(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.search.ripgrep_process import RipgrepMissing, find_ripgrep
 
     try:
         yield _ok("rg", find_ripgrep(root).file)
     except RipgrepMissing as missing:
         yield _missing("rg", str(missing), "Searching does not work until this is fixed.")
-    yield _servers()
+    yield _check_language_servers()
 
 
-def _servers() -> DoctorCheckResult:
+def _check_language_servers() -> DoctorCheckResult:
     from handtools.host.language.servers import LANGUAGE_SERVERS
 
     found = [server.name for server in LANGUAGE_SERVERS if _which(server.command[0])]
@@ -440,7 +440,7 @@ def _servers() -> DoctorCheckResult:
     return _missing("servers", "no language server found: changes are not checked", step)
 
 
-def _plugins() -> Iterator[DoctorCheckResult]:
+def _check_plugins() -> Iterator[DoctorCheckResult]:
     from handtools.toolbox import PLUGIN_GROUP
 
     names = []

@@ -82,10 +82,10 @@ def join_workspace_options(words: Sequence[str]) -> list[str]:
     named = after or before
     if len(before + after) < 2 and (not named or rest[:1] != ["mcp"]):
         return list(words)
-    return ["-C", _combined(named), *rest]
+    return ["-C", _combined_workspace_path(named), *rest]
 
 
-def _combined(folders: list[str]) -> str:
+def _combined_workspace_path(folders: list[str]) -> str:
     from handtools.core.errors import HandtoolsError
     from handtools.host.workspace_folders import combined_workspace
 

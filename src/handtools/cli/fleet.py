@@ -87,11 +87,11 @@ def mcp(
     """
     from handtools.mcp.stdio import serve_remote_over_stdio
 
-    serve_remote_over_stdio(lambda: _opened(address, fleet, workspace))
+    serve_remote_over_stdio(lambda: _open_toolbox(address, fleet, workspace))
 
 
 @asynccontextmanager
-async def _opened(address: str, name: str, workspace: str) -> "AsyncIterator[FleetToolbox]":
+async def _open_toolbox(address: str, name: str, workspace: str) -> "AsyncIterator[FleetToolbox]":
     async with connected_fleet(address, name) as fleet, fleet.toolbox(workspace) as toolbox:
         yield toolbox
 
@@ -121,7 +121,7 @@ def drain(
 
     Example: handtools fleet drain evals h0 --restart
     """
-    moves = asyncio.run(_drained(address, fleet, host, restart=restart, job_seconds=job_seconds))
+    moves = asyncio.run(_drain_host(address, fleet, host, restart=restart, job_seconds=job_seconds))
     left = [move for move in moves if move.problem]
     if as_json:
         print_json(
@@ -139,7 +139,7 @@ def drain(
         raise typer.Exit(EXIT_LEFT)
 
 
-async def _drained(
+async def _drain_host(
     address: str, name: str, host: str, *, restart: bool, job_seconds: float
 ) -> "list[WorkspaceMove]":
     from handtools.fleet.drain import drain_host
@@ -164,7 +164,7 @@ def logs(
 
     Example: handtools fleet logs evals h0 --limit 50
     """
-    is_host, rows = asyncio.run(_rows(address, fleet, name, limit, before))
+    is_host, rows = asyncio.run(_fetch_log_rows(address, fleet, name, limit, before))
     if as_json:
         for row in rows:
             print_json({"line": row} if is_host else row)
@@ -179,7 +179,7 @@ def logs(
             print_remark("", f"Older: handtools fleet logs {fleet} {name} --before {last} -n {limit}")
 
 
-async def _rows(
+async def _fetch_log_rows(
     address: str, name: str, wanted: str, limit: int, before: int | None
 ) -> tuple[bool, list[Any]]:
     async with connected_fleet(address, name) as fleet:
@@ -214,7 +214,7 @@ def status(
     """
     from handtools.fleet.fleet_status import workspaces_by_tenant
 
-    hosts = asyncio.run(_hosts(address, fleet))
+    hosts = asyncio.run(_fetch_host_statuses(address, fleet))
     tenants = workspaces_by_tenant(hosts)
     if as_json:
         rows = [asdict(each) | {"state": each.state} for each in hosts]
@@ -233,7 +233,7 @@ def status(
         print_remark("Ray is restarting the hosts that are away; calls to them wait.")
 
 
-async def _hosts(address: str, name: str) -> "list[FleetHostStatus]":
+async def _fetch_host_statuses(address: str, name: str) -> "list[FleetHostStatus]":
     from handtools.fleet.fleet_status import fleet_status
 
     async with connected_fleet(address, name) as fleet:
@@ -332,10 +332,12 @@ def run(
     )
     identity = {"tasks": str(tasks.resolve()), "agent": agent, "template": template, "score": score}
     with BatchFolder(out, identity) as folder:
-        place = _open_fleet(out, _policy(policy), runner, address, fleet=fleet, concurrency=concurrency)
+        place = _open_fleet(
+            out, _unattended_policy(policy), runner, address, fleet=fleet, concurrency=concurrency
+        )
         try:
             progress = asyncio.run(
-                _run(
+                _run_batch(
                     place,
                     relay,
                     lambda fleet, shown: BatchRunner(
@@ -351,7 +353,9 @@ def run(
             )
         except (KeyboardInterrupt, asyncio.CancelledError):
             write_report(folder, found)
-            print_remark(f"{_summary(folder, found)} Stopped; run the same command again to resume.")
+            print_remark(
+                f"{_batch_summary_text(folder, found)} Stopped; run the same command again to resume."
+            )
             raise typer.Exit(EXIT_INTERRUPTED) from None
         size = write_report(folder, found)
         if as_json:
@@ -359,10 +363,10 @@ def run(
                 {**summary_json(folder, found), **asdict(progress), "report": str(out / REPORT_NAME)}
             )
         else:
-            print_remark(_summary(folder, found), f"{out / REPORT_NAME}: {size / 1000:,.0f} kB.")
+            print_remark(_batch_summary_text(folder, found), f"{out / REPORT_NAME}: {size / 1000:,.0f} kB.")
 
 
-def _policy(file: Path | None) -> "Policy":
+def _unattended_policy(file: Path | None) -> "Policy":
     from handtools.configuration import load_configuration
     from handtools.runtime.policy import Policy
 
@@ -387,7 +391,7 @@ async def _open_fleet(
         yield found
 
 
-async def _run(
+async def _run_batch(
     place: "AbstractAsyncContextManager[BatchFleet]",
     relay: "WorkspaceRelay",
     make_runner: "Callable[[BatchFleet, Callable[[BatchProgress], None]], BatchRunner]",
@@ -439,13 +443,13 @@ def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
             if progress.restarted:
                 count = number_with_noun(progress.restarted, "task")
                 print_remark(f"{count} interrupted; restarted in a new workspace.")
-        bar.update(row, completed=progress.done, description=_counts(progress))
+        bar.update(row, completed=progress.done, description=_counts_in_words(progress))
 
     with bar:
         yield show
 
 
-def _counts(progress: "BatchProgress") -> str:
+def _counts_in_words(progress: "BatchProgress") -> str:
     counted = {
         "running": progress.running,
         "passed": progress.passed,
@@ -468,7 +472,7 @@ def summary_json(folder: "BatchFolder", tasks: "list[BatchTask]") -> dict[str, A
     }
 
 
-def _summary(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
+def _batch_summary_text(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
     from handtools.fleet.batch_runner import BatchProgress
 
     progress = BatchProgress(len(tasks))
@@ -477,7 +481,7 @@ def _summary(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
             progress.count(folder.results[task.id])
     found = summary_json(folder, tasks)
     return (
-        f"{progress.done} of {number_with_noun(len(tasks), 'task')}: {_counts(progress) or 'none done'}; "
+        f"{progress.done} of {number_with_noun(len(tasks), 'task')}: {_counts_in_words(progress) or 'none done'}; "
         f"mean score {found['score']:.3f}."
     )
 

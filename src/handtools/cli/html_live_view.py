@@ -131,14 +131,14 @@ def live_question_item(pending: "PendingApproval") -> str:
         f"<pre tabindex=0>{coloured_diff(approval.preview, LIVE_QUESTION_BYTES)}</pre>"
         f'<form method="post" action="/answer"><input type="hidden" name="call" value="{number}">'
         f'<input type="hidden" name="fingerprint" value="{escaped(approval.fingerprint)}">'
-        f'<div class="actions">{answers}</div><p><small>{_remembering(approval.remembered)}</small></p>'
+        f'<div class="actions">{answers}</div><p><small>{_remembered_rule_html(approval.remembered)}</small></p>'
         '<div class="actions"><label>What to do instead '
         '<input type="text" name="message" autocomplete="off"></label>'
         '<button name="answer" value="deny" class="no">Deny</button></div></form></article>'
     )
 
 
-def _remembering(remembered: str) -> str:
+def _remembered_rule_html(remembered: str) -> str:
     if not remembered:
         return "This approval can't be remembered: every such call needs approval again."
     lines = " · ".join(remembered.split("\n"))

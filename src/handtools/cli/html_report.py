@@ -169,11 +169,11 @@ def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
     """The HTML of the timeline and the charts; expects the calls oldest first."""
     yield '<section class="charts" aria-label="Charts">'
     yield from _timeline(calls)
-    yield from (_chart(heading, rows) for heading, rows in _charts(calls) if rows)
+    yield from (_chart(heading, rows) for heading, rows in _chart_data(calls) if rows)
     yield "</section>"
 
 
-def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]]]:
+def _chart_data(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]]]:
     seconds: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     lines: Counter[str] = Counter()
@@ -184,15 +184,15 @@ def _charts(calls: Sequence[ReportedCall]) -> Iterable[tuple[str, list[ChartRow]
             lines[file.path] += (file.added or 0) + (file.removed or 0)
     matches = Counter(call.match for call in calls if call.match)
     ends = Counter(call.code or call.status for call in calls if call.status != "ok")
-    yield "Time by tool", _rows(seconds, "{:,.1f} s")
-    yield "Result tokens by tool", _rows(tokens, "{:,}")
-    yield "Files by lines changed", _rows(lines, "{:,}")
-    yield "Edits by how the old text was found", _rows(matches, "{:,}")
+    yield "Time by tool", _chart_rows(seconds, "{:,.1f} s")
+    yield "Result tokens by tool", _chart_rows(tokens, "{:,}")
+    yield "Files by lines changed", _chart_rows(lines, "{:,}")
+    yield "Edits by how the old text was found", _chart_rows(matches, "{:,}")
     yield "Approval requests by rule", _question_rows(calls)
-    yield "Failed or pending calls", _rows(ends, "{:,}")
+    yield "Failed or pending calls", _chart_rows(ends, "{:,}")
 
 
-def _rows(values: "Counter[str]", form: str) -> list[ChartRow]:
+def _chart_rows(values: "Counter[str]", form: str) -> list[ChartRow]:
     return [ChartRow(name, value, form.format(value)) for name, value in values.most_common(MAX_CHART_ROWS)]
 
 

@@ -62,7 +62,7 @@ def init(
         if not is_interactive():
             step = "Pass --commands, --host and --notify, or --yes for the defaults."
             raise CliCommandError("No terminal to ask questions on; nothing was written.", step)
-        commands, host, notify = _ask(commands, host, notify)
+        commands, host, notify = _ask_missing_answers(commands, host, notify)
     text = _config_text(commands or CommandsAnswer.allow, host or [], notify or NotifyAnswer.none)
     from handtools.configuration.schema import parse_config_file
 
@@ -75,7 +75,7 @@ def init(
     print_remark(f"Written to {file}.", "Next: handtools config show   handtools install CLIENT")
 
 
-def _ask(
+def _ask_missing_answers(
     commands: CommandsAnswer | None, host: list[str] | None, notify: NotifyAnswer | None
 ) -> tuple[CommandsAnswer, list[str], NotifyAnswer]:
     console = stderr_console()

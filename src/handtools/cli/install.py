@@ -88,9 +88,9 @@ def install(  # noqa: PLR0917
         step = f"{known.kept_tools} To keep them, pass --keep-theirs."
         raise CliCommandError(f"handtools can't disable the built-in tools of {known.title}.", step)
     if show:
-        _show(known, folder, launch, only_ours=bool(only_ours), as_json=as_json)
+        _print_config_to_add(known, folder, launch, only_ours=bool(only_ours), as_json=as_json)
         return
-    with _reading():
+    with _convert_read_errors():
         other = conflicting_entry_folder(known, folder, launch)
         if other is not None and not replace:
             what = f"{known.file(folder)} starts handtools for {other}."
@@ -100,7 +100,7 @@ def install(  # noqa: PLR0917
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
         print_remark(f"{known.title} is already set up: {known.file(folder)}")
-    elif not _confirm_changes(changes, _question(changes), yes=yes, shown=not as_json):
+    elif not _confirm_changes(changes, _confirmation_question(changes), yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     if only_ours is None and not off and known.own_tools:
@@ -131,7 +131,7 @@ def uninstall(
 
     known, folder = _known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
-    with _reading():
+    with _convert_read_errors():
         other = conflicting_entry_folder(known, folder, launch)
         if other is not None and Path(other).is_absolute():
             step = f"Nothing was changed. To remove it: handtools uninstall {client.value} -C {other}"
@@ -149,7 +149,7 @@ def uninstall(
         else:
             _print_changes(changes)
         return
-    if not _confirm_changes(changes, _question(changes), yes=yes, shown=not as_json):
+    if not _confirm_changes(changes, _confirmation_question(changes), yes=yes, shown=not as_json):
         print_remark("Nothing was changed.")
         return
     for change in changes:
@@ -228,7 +228,7 @@ def _offer_own_tools_off(
     if yes or not is_interactive():
         print_remark(f"To disable them: handtools install {client.name} --only-ours")
         return changes
-    with _reading():
+    with _convert_read_errors():
         whole = _planned_changes(client, folder, launch, record, only_ours=True)
     agreed = {change.file: change.after for change in changes}
     more = [replace(change, before=agreed.get(change.file, change.before)) for change in whole]
@@ -260,7 +260,7 @@ def _print_changes(changes: "Sequence[PlannedConfigChange]") -> None:
         print_diff(unified_diff(str(change.file).lstrip("/"), change.before, change.after))
 
 
-def _show(
+def _print_config_to_add(
     client: "KnownClient", folder: Path, launch: "McpServerCommand", *, only_ours: bool, as_json: bool
 ) -> None:
     from handtools.mcp.clients.client_setup import install_config_edits
@@ -276,7 +276,7 @@ def _show(
         print_text(apply_edits(shape, "", edits)[0])
 
 
-def _question(changes: "Sequence[PlannedConfigChange]") -> str:
+def _confirmation_question(changes: "Sequence[PlannedConfigChange]") -> str:
     """The confirmation question, which lists the files to write and the files to delete."""
     written = [str(change.file) for change in changes if change.after is not None]
     deleted = [str(change.file) for change in changes if change.after is None]
@@ -305,7 +305,7 @@ def _print_installed(
 def _write_change(change: "PlannedConfigChange", record: "InstallRecord") -> None:
     """Write one config file by atomic rename, or delete it, and record what `uninstall` needs."""
     file, known = change.file, record.find(change.file)
-    with _writing(file):
+    with _convert_write_errors(file):
         if change.after is None:
             file.unlink()
             if known is not None and known.made_folder and not any(file.parent.iterdir()):
@@ -322,7 +322,7 @@ def _write_change(change: "PlannedConfigChange", record: "InstallRecord") -> Non
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _convert_read_errors() -> Iterator[None]:
     from handtools.mcp.clients.client_setup import UnreadableClientConfig
 
     try:
@@ -336,7 +336,7 @@ def _reading() -> Iterator[None]:
 
 
 @contextmanager
-def _writing(file: Path) -> Iterator[None]:
+def _convert_write_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:

@@ -70,7 +70,7 @@ def _app() -> typer.Typer:
         rich_markup_mode=None,  # rendering help with rich takes longer than everything else
         context_settings={"help_option_names": ["-h", "--help"], "default_map": BUILT_IN_FLAG_DEFAULTS},
     )
-    app.callback()(_options)
+    app.callback()(_declare_global_options)
     for command in COMMANDS:
         app.command()(command)
     app.add_typer(fleet_group(), name="fleet")
@@ -83,7 +83,7 @@ def _say_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
+def _declare_global_options(
     _: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version and exit."),

@@ -114,7 +114,7 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
     return ReportedCall(
         id=short,
         tool=logged.tool,
-        subject=_subject(logged, touches),
+        subject=_call_subject(logged, touches),
         at=format_log_time(logged.started),
         # Not the time from start to end, which includes waiting for approval.
         seconds=result.usage.seconds if result else max(logged.ended - logged.started, 0.0),
@@ -128,7 +128,7 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
         files=_reported_files(changes, gone),
-        match=_match(logged, details),
+        match=_match_outcome(logged, details),
         undo_command=undo,
         began=logged.started,
         ended=logged.ended,
@@ -148,7 +148,7 @@ def _questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[Rep
         yield ReportedQuestion(waiting.approval.title, waiting.approval.rule, "waiting for approval")
 
 
-def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
+def _call_subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
     """What a call changed or acted on; if a command changed something, `COMMAND → PATHS`."""
     told, command = call_target_summary(logged, touches), logged.args.get("command")
     return (
@@ -156,7 +156,7 @@ def _subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> str:
     )
 
 
-def _match(logged: "LoggedCall", details: Any) -> str:
+def _match_outcome(logged: "LoggedCall", details: Any) -> str:
     if logged.code in REFUSED_MATCHES:
         return f"refused: {logged.code}"
     return (details.get("tier") or "") if isinstance(details, dict) else ""

@@ -75,7 +75,7 @@ def review(
     Example: handtools review --since HEAD src
     """
     with open_journal_at(workspace) as record:
-        chosen = _Chosen(record, _point(record, since, session), tuple(paths or ()), every=every)
+        chosen = _Chosen(record, _starting_point(record, since, session), tuple(paths or ()), every=every)
         if listed or (as_json and not (accept or reject)):
             _print_list(chosen, as_json=as_json)
             return
@@ -83,7 +83,7 @@ def review(
         if accept or reject:
             kept, rejected = ([*chosen.named(names or ())] for names in (accept, reject))
         else:
-            held, kept, rejected = _ask(chosen)
+            held, kept, rejected = _ask_about_changes(chosen)
         for item in kept:
             chosen.accept(item)
     for each in held:
@@ -184,7 +184,7 @@ class _Chosen:
         return table_cell(f"{logged.tool} {self.journal.calls.short(call_id)}{by}{ran}", AUTHOR_CHARS)
 
 
-def _point(journal: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
+def _starting_point(journal: WorkspaceJournal, since: str | None, session: str | None) -> ReviewPoint:
     """Resolve the options to a starting point: a session, a call, or the time of a commit."""
     if since is not None and session is not None:
         raise typer.BadParameter("Give --since or --session, not both.")
@@ -210,7 +210,7 @@ def _last_session(journal: WorkspaceJournal) -> str:
     return others[0] if others else ""
 
 
-def _ask(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
+def _ask_about_changes(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":
     """Ask about every file; return the decisions on held commands, the kept and the rejected items."""
     held: list[_HeldDecision] = []
     items: list[ReviewItem] = []
@@ -319,7 +319,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     from handtools.core.language import NoFormatters
     from handtools.toolbox import BlockingToolbox, Toolbox
 
-    parts, edited = _decided(items)
+    parts, edited = _rejected_and_edited_parts(items)
     args = {"scope": point.scope, "name": point.name, "parts": parts, "edited": edited}
     call = Call(tool=reject.review.name, args=args, agent=PERSON_AGENT_NAME, session=REVIEW_SESSION)
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
@@ -338,7 +338,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
-def _decided(items: Sequence[ReviewItem]) -> tuple[dict[str, list[str]], dict[str, str]]:
+def _rejected_and_edited_parts(items: Sequence[ReviewItem]) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The ids of rejected parts by path, and the replacement text of edited parts by id."""
     parts: dict[str, list[str]] = {}
     for item in items:
@@ -404,12 +404,18 @@ def _settle_held(workspace: Path, decision: _HeldDecision) -> None:
             )
             return
         mark = waiting.approval.fingerprint
-        if rejected and len(rejected) == len(decision.items) and not _decided(rejected)[1]:
+        if (
+            rejected
+            and len(rejected) == len(decision.items)
+            and not _rejected_and_edited_parts(rejected)[1]
+        ):
             toolbox.resume(call_id, Reply(allow=False, message=HELD_DENIAL, fingerprint=mark))
             print_remark(f"Denied call {short}; nothing was changed.")
             return
         if rejected:
-            record.journal.pending_commands.keep(call_id, decision.review.without(*_decided(rejected)))
+            record.journal.pending_commands.keep(
+                call_id, decision.review.without(*_rejected_and_edited_parts(rejected))
+            )
         result = toolbox.resume(call_id, Reply(allow=True, fingerprint=mark))
         print_result(result, call_id, record, as_json=False)
 

@@ -121,12 +121,12 @@ class ReviewQuestions:
             self.console.print(with_visible_characters(title), style="bold", soft_wrap=True)
         while self.at != AFTER_LAST:
             self._show(self.items[self.at])
-            self.at = self._answered()
+            self.at = self._next_index_from_answers()
 
-    def _answered(self) -> int:
+    def _next_index_from_answers(self) -> int:
         """Prompt for the current item until an answer leads to another one; return that item's index."""
         while True:
-            typed = self._typed()
+            typed = self._prompt_for_key()
             answers: dict[str, Callable[[], int | None]] = {
                 "y": lambda: self._decide(keep=True),
                 "n": lambda: self._decide(keep=False),
@@ -140,16 +140,18 @@ class ReviewQuestions:
                 "s": self._split,
                 "e": self._edit,
                 "p": self._print_all,
-                **{key: partial(self._move, key) for key in "jJkK"},
+                **{key: partial(self._go_to_neighbour, key) for key in "jJkK"},
             }
             following = answers.get(typed[:1], self._help)()
             if following is not None:
                 return following
 
-    def _typed(self) -> str:
+    def _prompt_for_key(self) -> str:
         from rich.text import Text
 
-        question = f"({self.at + 1}/{len(self.items)}) {self.question} [{','.join(self._offered())}]?"
+        question = (
+            f"({self.at + 1}/{len(self.items)}) {self.question} [{','.join(self._available_keys())}]?"
+        )
         self.console.print(Text(question, "bold blue"), end="")
         answer = ask_key(self.console, " ")
         if answer is None:
@@ -166,7 +168,7 @@ class ReviewQuestions:
         if item.refusal:
             self.console.print(f"! {item.refusal}", style="yellow")
 
-    def _offered(self) -> Iterator[str]:
+    def _available_keys(self) -> Iterator[str]:
         """The keys that apply to the current item."""
         item, at = self.items[self.at], self.at
         left_out = {
@@ -186,12 +188,12 @@ class ReviewQuestions:
         return next((index for index in order if self.items[index].decision is None), AFTER_LAST)
 
     def _decide(self, *, keep: bool) -> int | None:
-        return self._next_undecided() if self._say(self.items[self.at], keep=keep) else None
+        return self._next_undecided() if self._set_decision(self.items[self.at], keep=keep) else None
 
     def _decide_rest(self, *, keep: bool) -> int | None:
         this, *later = self.items[self.at :]
         for item in (this, *(item for item in later if item.decision is None)):
-            self._say(item, keep=keep)
+            self._set_decision(item, keep=keep)
         # Skip later items that can't be rejected (a message was printed); asking again would never end.
         before = (at for at, item in enumerate(self.items[: self.at]) if item.decision is None)
         return next(before, AFTER_LAST)
@@ -202,7 +204,7 @@ class ReviewQuestions:
             self.console.print("Several calls made this change; decide on it separately.")
             return None
         self.decisions[authors[0]] = "accept" if keep else "reject"
-        if not self._say(self.items[self.at], keep=keep):
+        if not self._set_decision(self.items[self.at], keep=keep):
             return None
         for item in self.items:
             self._decide_by_call(item)
@@ -214,7 +216,7 @@ class ReviewQuestions:
         if item.decision is None and said is not None and not (said == "reject" and item.refusal):
             item.decision = said
 
-    def _say(self, item: ReviewItem, *, keep: bool) -> bool:
+    def _set_decision(self, item: ReviewItem, *, keep: bool) -> bool:
         """Store a decision on an item. If it can't be rejected, print the reason and return False."""
         if not keep and item.refusal:
             more = "e edits it by hand." if item.parts[0].kind == "hunk" else "Change the file yourself."
@@ -226,7 +228,7 @@ class ReviewQuestions:
     def _quit(self) -> int | None:
         raise ReviewStopped
 
-    def _move(self, key: str) -> int | None:
+    def _go_to_neighbour(self, key: str) -> int | None:
         way = range(self.at + 1, len(self.items)) if key in "jJ" else range(self.at - 1, -1, -1)
         found = next((index for index in way if key in "JK" or self.items[index].decision is None), None)
         if found is None:
@@ -237,7 +239,7 @@ class ReviewQuestions:
         if not number:
             for index, item in enumerate(self.items, 1):
                 sign = {"accept": "+", "reject": "-", None: " "}[item.decision]
-                self.console.print(f"{sign}{index:>3}: {_summary(item)}", soft_wrap=True)
+                self.console.print(f"{sign}{index:>3}: {_item_summary(item)}", soft_wrap=True)
             number = ask_key(self.console, "go to which? ") or ""
         if number.isascii() and number.isdigit() and 1 <= int(number) <= len(self.items):
             return int(number) - 1
@@ -285,7 +287,7 @@ class ReviewQuestions:
         return None
 
     def _help(self) -> int | None:
-        for name in self._offered():
+        for name in self._available_keys():
             self.console.print(f"{name} - {KEYS[name]}", style="dim")
         return None
 
@@ -314,7 +316,7 @@ def edited_hunk(item: ReviewItem, edit_text: Callable[[str], str | None]) -> str
     return None if wanted == new else wanted
 
 
-def _summary(item: ReviewItem) -> str:
+def _item_summary(item: ReviewItem) -> str:
     rows = item.text.split("\n")
     first = next((row for row in rows[1:] if row[:1] in ("+", "-")), rows[0])
     return visible_line(f"{rows[0] if first is not rows[0] else ''} {first}".strip(), SUMMARY_CHARS)

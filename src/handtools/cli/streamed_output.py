@@ -61,7 +61,7 @@ class CommandOutputPrinter:
         if not path or size > MAX_STREAMED_BYTES:
             return result.text
         self._print_stored(path, size)
-        left = plain_output(decode_output(self._stored(path, self._offset)))
+        left = plain_output(decode_output(self._read_stored_chunk(path, self._offset)))
         known = (self._printed + left).rstrip("\n")[-CONTINUATION_MATCH_BYTES:]
         _, found, ending = result.text.rpartition(known)
         if not known or not found:
@@ -87,7 +87,7 @@ class CommandOutputPrinter:
         if self._offset is None and not self._begin_stored(path):
             return
         while self._offset is not None and self._offset < min(size, MAX_STREAMED_BYTES):
-            data = self._stored(path, self._offset)
+            data = self._read_stored_chunk(path, self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             if not whole:
                 return
@@ -100,7 +100,7 @@ class CommandOutputPrinter:
 
         Returns False if it does not begin with the text printed so far.
         """
-        data = self._stored(path, 0)
+        data = self._read_stored_chunk(path, 0)
         whole = data[: data.rfind(b"\n") + 1]
         text = plain_output(decode_output(whole))
         if not whole or not text.startswith(self._printed):
@@ -109,7 +109,7 @@ class CommandOutputPrinter:
         self._offset = len(whole)
         return True
 
-    def _stored(self, path: str, start: int) -> bytes:
+    def _read_stored_chunk(self, path: str, start: int) -> bytes:
         try:
             return self._output_store.part(path.removeprefix(OUTPUT_SCHEME), start, OUTPUT_READ_CHUNK_BYTES)
         except (KeyError, ToolError):

@@ -61,17 +61,17 @@ def table_cell(text: str, most: int = 60) -> str:
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """Print a value to stdout as JSON, on one line unless `indent` is given."""
-    _write(json.dumps(value, indent=indent))
+    _write_with_newline(json.dumps(value, indent=indent))
 
 
 def print_text(text: str) -> None:
     """Print text to stdout with control characters made visible and a newline at the end."""
-    _write(with_visible_characters(text))
+    _write_with_newline(with_visible_characters(text))
 
 
 def pass_on_text(text: str) -> None:
     """Print a tool's result to stdout; in a pipe it is unchanged, for the program that reads it."""
-    _write(_visible_on_terminal(text))
+    _write_with_newline(_visible_on_terminal(text))
 
 
 def pass_on_lines(text: str) -> None:
@@ -84,7 +84,7 @@ def _visible_on_terminal(text: str) -> str:
     return with_visible_characters(text) if stdout_console().is_terminal else text
 
 
-def _write(text: str) -> None:
+def _write_with_newline(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") or not text else f"{text}\n")
 
 
@@ -98,14 +98,14 @@ def print_diff(diff: str, *, to_apply: bool = False) -> None:
     if not console.is_terminal:
         sys.stdout.write(diff if to_apply else with_visible_characters(diff))
     elif sys.stdin.isatty() and diff.count("\n") >= console.height:
-        _page(
+        _show_in_pager(
             "\n".join(_ansi_lines(diff, coloured=console.color_system is not None and not console.no_color))
         )
     else:
         console.print(coloured_diff(diff), soft_wrap=True, end="")
 
 
-def _page(text: str) -> None:
+def _show_in_pager(text: str) -> None:
     """Show text in `$PAGER`, less or more; print it if there is no pager."""
     import pydoc
 

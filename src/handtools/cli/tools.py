@@ -75,11 +75,11 @@ def tools(
         rows = make_plain_table("TOOL", "ACCESS", "DESCRIPTION")
         for definition in offered:
             does = "reads" if definition.reads_only else "changes"
-            rows.add_row(definition.name, does, table_cell(_sentence(definition.description), 100))
+            rows.add_row(definition.name, does, table_cell(_first_sentence(definition.description), 100))
         stdout_console().print(rows)
         print_remark("", "Arguments: handtools tools --schema")
 
 
-def _sentence(description: str) -> str:
+def _first_sentence(description: str) -> str:
     """The first sentence of a tool's description."""
     return description.partition("\n")[0].partition(". ")[0].rstrip(".") + "."

@@ -86,7 +86,7 @@ def _listen(address: str, port: int) -> socket.socket:
             raise CliCommandError(
                 f"{chosen} is not a loopback address.", "Use an address that starts with 127."
             )
-        return _bound(chosen, port)
+        return _listening_socket(chosen, port)
     except ValueError:
         raise CliCommandError(
             f"`{chosen}` is not an IP address.", "Use an address that starts with 127."
@@ -97,10 +97,10 @@ def _listen(address: str, port: int) -> socket.socket:
                 f"Can't listen on {chosen}:{port}: {problem}.", "Choose another --port."
             ) from None
         # Some systems have only one loopback address.
-        return _bound("127.0.0.1", port)
+        return _listening_socket("127.0.0.1", port)
 
 
-def _bound(address: str, port: int) -> socket.socket:
+def _listening_socket(address: str, port: int) -> socket.socket:
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -90,7 +90,7 @@ class ViewServer:
         if scope["type"] != "http":
             return
         try:
-            await self._answer(scope, receive, send)
+            await self._handle_request(scope, receive, send)
         except HttpRefusal as refusal:
             await self._send(send, refusal.status, outcome_page(refusal.reason))
 
@@ -99,15 +99,15 @@ class ViewServer:
         """The cookie's name; it includes the port, because all ports of an address share cookies."""
         return f"handtools-view-{self.host.rpartition(':')[2]}"
 
-    async def _answer(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
+    async def _handle_request(self, scope: AsgiScope, receive: AsgiReceive, send: AsgiSend) -> None:
         if await to_thread.run_sync(is_peer_of_other_user, scope["client"], scope["server"]):
             raise HttpRefusal(403, OTHER_USER)
         headers = single_headers(scope)
         check_host_and_origin(headers, {self.host})
-        query = _fields(scope["query_string"])
+        query = _parse_fields(scope["query_string"])
         method, path = scope["method"], scope["path"]
         if method == "GET" and path == "/" and "token" in query:
-            await self._exchange(query["token"], headers, send)
+            await self._exchange_token(query["token"], headers, send)
             return
         # Browsers send the cookie to every port of the address; refuse requests from pages on other ports.
         if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
@@ -117,13 +117,13 @@ class ViewServer:
         if method == "GET" and path == "/":
             await self._send(send, 200, await to_thread.run_sync(self._page, query))
         elif method == "GET" and path == "/events":
-            await self._events(_cursor(scope["query_string"]), receive, send)
+            await self._send_events(_parse_cursor(scope["query_string"]), receive, send)
         elif method == "POST" and path in self._actions:
-            await self._act(self._actions[path], headers, receive, send)
+            await self._run_posted_action(self._actions[path], headers, receive, send)
         else:
             raise HttpRefusal(404, "Page not found.")
 
-    async def _exchange(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
+    async def _exchange_token(self, token: str, headers: Mapping[str, str], send: AsgiSend) -> None:
         """Exchange the one-time token for the cookie; a browser with the cookie may open the link again."""
         if not self.has_cookie(headers):
             if not self.token or not hmac.compare_digest(token_digest(token), token_digest(self.token)):
@@ -147,9 +147,11 @@ class ViewServer:
     def _page(self, query: FormFields) -> str:
         cursor = self.feed.cursor()
         news = self.feed.news(cursor)
-        before = _number(query.get("before", ""))
+        before = _parse_number(query.get("before", ""))
         page = self.journal.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
-        running = [self._running(shown) for shown in news.running_calls if self._is_shown(shown.session)]
+        running = [
+            self._live_running_call(shown) for shown in news.running_calls if self._is_shown(shown.session)
+        ]
         ids = {live.id for live in running}
         calls = [self._live_call(logged) for logged in page if logged.id not in ids]
         where = [
@@ -177,7 +179,7 @@ class ViewServer:
         shown = replace(call, id=logged.id, undo_command="")
         return LiveCall(logged.id, shown, tuple(action for action, possible in actions if possible))
 
-    def _running(self, shown: ShownCall) -> LiveCall:
+    def _live_running_call(self, shown: ShownCall) -> LiveCall:
         details = self.feed.details(shown.id)
         call = ReportedCall(
             id=shown.id,
@@ -199,7 +201,7 @@ class ViewServer:
         )
         return LiveCall(shown.id, call, ("cancel",))
 
-    async def _events(self, cursor: FeedCursor, receive: AsgiReceive, send: AsgiSend) -> None:
+    async def _send_events(self, cursor: FeedCursor, receive: AsgiReceive, send: AsgiSend) -> None:
         """Send updates as server-sent events until the browser disconnects.
 
         As long as it is connected, agents wait for the user's answers.
@@ -214,7 +216,7 @@ class ViewServer:
             group.start_soon(listen)
             before, drawn, silent = "", dict[str, str](), time.monotonic()
             while not self.stopping:
-                news, cursor = await to_thread.run_sync(self._news, cursor, drawn)
+                news, cursor = await to_thread.run_sync(self._updates_json_and_cursor, cursor, drawn)
                 if news != before or json.loads(news)["calls"]:
                     await send_body_chunk(send, f"data: {news}\n\n".encode(), more=True)
                     before, silent = news, time.monotonic()
@@ -225,7 +227,7 @@ class ViewServer:
             group.cancel_scope.cancel()
         await send_body_chunk(send, b"", more=False)
 
-    def _news(self, cursor: FeedCursor, drawn: dict[str, str]) -> tuple[str, FeedCursor]:
+    def _updates_json_and_cursor(self, cursor: FeedCursor, drawn: dict[str, str]) -> tuple[str, FeedCursor]:
         """The page's updates as JSON, without unchanged calls, and the next cursor.
 
         `drawn` maps call ids to the HTML that was sent last, and is updated.
@@ -235,7 +237,9 @@ class ViewServer:
         ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
         found = {each.id: each for each in self.journal.calls.listed(ended)}
         lives = [self._live_call(found[each]) for each in ended if each in found]
-        lives += [self._running(shown) for shown in news.running_calls if self._is_shown(shown.session)]
+        lives += [
+            self._live_running_call(shown) for shown in news.running_calls if self._is_shown(shown.session)
+        ]
         calls: list[tuple[str, str]] = []
         for live in lives:
             item = live_call_item(live)
@@ -258,7 +262,7 @@ class ViewServer:
             "/cancel": self._cancel,
         }
 
-    async def _act(
+    async def _run_posted_action(
         self,
         action: "Callable[[FormFields], str]",
         headers: Mapping[str, str],
@@ -269,7 +273,7 @@ class ViewServer:
             raise HttpRefusal(403, "The Origin header is missing.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_CONTENT_TYPE:
             raise HttpRefusal(415, f"The body must be {FORM_CONTENT_TYPE}.")
-        form = _fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
+        form = _parse_fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
         try:
             status, told = 200, await to_thread.run_sync(action, form)
         except HandtoolsError as problem:
@@ -308,19 +312,19 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
     return f"You {said} the call. {told}"
 
 
-def _fields(text: bytes) -> FormFields:
+def _parse_fields(text: bytes) -> FormFields:
     """Parse the fields of a query or form; if a name is repeated, its first value counts."""
     found = parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in found.items()}
 
 
-def _cursor(query: bytes) -> FeedCursor:
+def _parse_cursor(query: bytes) -> FeedCursor:
     found = parse_qs(query.decode("utf-8", "replace"))
-    seq, entry = (_number(found.get(name, [""])[0]) or 0 for name in ("seq", "entry"))
+    seq, entry = (_parse_number(found.get(name, [""])[0]) or 0 for name in ("seq", "entry"))
     return FeedCursor(seq, entry, frozenset(found.get("waits", ())))
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 

@@ -68,7 +68,7 @@ class Call:
         if not self.id:
             raise UsageError("A call's id must not be empty. Leave it out to get a generated one.")
         # Copied, so that the caller can't change the mappings of a call that is already running.
-        object.__setattr__(self, "metadata", _json(self.metadata) if self.metadata else {})
+        object.__setattr__(self, "metadata", _json_copy(self.metadata) if self.metadata else {})
         object.__setattr__(self, "env", dict(self.env))
         if not all(_NAME.fullmatch(name) and "\0" not in value for name, value in self.env.items()):
             raise UsageError(
@@ -86,7 +86,7 @@ class Call:
         return f"{self.owner}\n{self.session}" if self.owner else self.session
 
 
-def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _json_copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Copy metadata through JSON; raises `UsageError` for values that JSON can't represent."""
     try:
         copied: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
@@ -133,7 +133,7 @@ class CancelToken:
         with self._lock:
             if not self._cancelled:
                 self._callbacks.append(callback)
-                return lambda: self._forget(callback)
+                return lambda: self._remove_callback(callback)
         _call_back(callback)
         return lambda: None
 
@@ -142,7 +142,7 @@ class CancelToken:
         if self._cancelled:
             raise caller_cancelled_error()
 
-    def _forget(self, callback: Callable[[], object]) -> None:
+    def _remove_callback(self, callback: Callable[[], object]) -> None:
         with self._lock:
             if callback in self._callbacks:
                 self._callbacks.remove(callback)

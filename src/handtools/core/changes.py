@@ -246,8 +246,8 @@ def split_folder_change(change: Change) -> list[Change]:
     """
     if not is_folder_moved_as_one(change.before) and not is_folder_moved_as_one(change.after):
         return [change]
-    before, after = _nodes(change.before), _nodes(change.after)
-    own = _own(change)
+    before, after = _nodes_inside_folder(change.before), _nodes_inside_folder(change.after)
+    own = _change_of_folder_alone(change)
     parts = [Change(f"{own.path}/{path}", before.get(path), after.get(path)) for path in {*before, *after}]
     return sorted(
         (part for part in (own, *parts) if not same_nodes(part.before, part.after)), key=change_apply_order
@@ -281,7 +281,7 @@ def combine_folder_changes(
         as_one = (_is_coming(change) and coming == size) or (_is_going(change) and going == size)
         large = size > whole or locked or _is_locked(change)
         if held and as_one and large and _folder_of(change):
-            gathered_changes[change.path] = _together(change, ordered[first:last])
+            gathered_changes[change.path] = _change_of_whole_folder(change, ordered[first:last])
             inner.update(paths[first:last])
     return [gathered_changes.get(change.path, change) for change in changes if change.path not in inner]
 
@@ -319,7 +319,7 @@ def _folder_of(change: Change) -> Node | None:
     return node if node and node.kind == "folder" else None
 
 
-def _together(own_changes: Change, changes_below: Sequence[Change]) -> Change:
+def _change_of_whole_folder(own_changes: Change, changes_below: Sequence[Change]) -> Change:
     """Return one change that creates or deletes a folder with everything in it."""
     start = len(own_changes.path) + 1
     nodes = [(change.path, node) for change in changes_below if (node := change.before or change.after)]
@@ -344,13 +344,13 @@ def folder_item(path: str, node: Node) -> FolderItem:
     return FolderItem(path, node.kind, mode, mark, node.bytes if node.kind == "file" else 0)
 
 
-def _nodes(node: Node | None) -> dict[str, Node]:
+def _nodes_inside_folder(node: Node | None) -> dict[str, Node]:
     if node is None or node.held is None or node.kind != "folder":
         return {}
-    return {leaf.path: _node(leaf, node.held.ref) for leaf in unpack_folder(node.data)}
+    return {leaf.path: _node_of_item(leaf, node.held.ref) for leaf in unpack_folder(node.data)}
 
 
-def _node(item: FolderItem, ref: str) -> Node:
+def _node_of_item(item: FolderItem, ref: str) -> Node:
     if item.kind == "folder":
         return Node("folder", mode=item.mode)
     ref = f"{ref}/{item.path}"
@@ -360,7 +360,7 @@ def _node(item: FolderItem, ref: str) -> Node:
     return Node("file", b"", item.mode, BackupRef(ref, item.mark, item.bytes))
 
 
-def _own(change: Change) -> Change:
+def _change_of_folder_alone(change: Change) -> Change:
     """Return the change of the folder itself, without its items."""
     before, after = (
         Node("folder", mode=node.mode) if node and is_folder_moved_as_one(node) else node

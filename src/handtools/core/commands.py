@@ -40,13 +40,13 @@ class CommandLimits:
         """Return the limits with each lowered to the limit in `most`, if that has one."""
         return CommandLimits(
             **{
-                each.name: _lower(getattr(self, each.name), getattr(max_limits, each.name))
+                each.name: _stricter_limit(getattr(self, each.name), getattr(max_limits, each.name))
                 for each in fields(self)
             }
         )
 
 
-def _lower(one: Any, other: Any) -> Any:
+def _stricter_limit(one: Any, other: Any) -> Any:
     given = [limit for limit in (one, other) if limit is not None]
     return min(given) if given else None
 

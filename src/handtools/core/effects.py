@@ -92,8 +92,8 @@ class CommandRun:
         if command.network != "off":
             reach = "any host" if command.network == "on" else ", ".join(command.hosts) or "no host"
             facts.append(("network", reach))
-        facts += [("set", _exported(name, value)) for name, value in sorted(command.env.items())]
-        facts += [("set before", _exported(name, left.exports[name])) for name in sorted(left.exports)]
+        facts += [("set", _export_text(name, value)) for name, value in sorted(command.env.items())]
+        facts += [("set before", _export_text(name, left.exports[name])) for name in sorted(left.exports)]
         if script_runs_any_named_command(self.script, self.defined):
             told = (left.functions.strip(), left.aliases.strip())
             facts += [("defined before", each) for each in told if each]
@@ -178,7 +178,7 @@ def _identity(effect: Effect) -> list[Any]:
     if isinstance(effect, ChangeSet):
         # Sorted, because another process may have found the same changes in another order.
         ordered = sorted(effect, key=lambda change: change.path)
-        return [[change.path, *map(_state, (change.before, change.after))] for change in ordered]
+        return [[change.path, *map(_node_state, (change.before, change.after))] for change in ordered]
     if isinstance(effect, Delivery | Delegation):
         return [*effect_targets(effect), effect.digest if isinstance(effect, Delivery) else effect.prompt]
     if isinstance(effect, Publication):
@@ -194,11 +194,11 @@ def _identity(effect: Effect) -> list[Any]:
     return list(effect_targets(effect))
 
 
-def _state(node: Node | None) -> list[Any] | None:
+def _node_state(node: Node | None) -> list[Any] | None:
     return None if node is None else [node.kind, node.digest, node.mode]
 
 
-def _exported(name: str, value: str | None) -> str:
+def _export_text(name: str, value: str | None) -> str:
     if value is None:
         return f"{name} is unset"
     return name if is_secret_name(name) or not steering_variables([name]) else f"{name}={value}"

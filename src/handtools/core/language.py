@@ -294,7 +294,7 @@ def review_text(review: DiagnosticReview) -> str:
     if not review.verdicts:
         return ""
     proved = [each for each in review.verdicts if each.standing != "unknown"]
-    what = f" {_counted(review)} ({_servers(proved)})." if proved else ""
+    what = f" {_error_counts_text(review)} ({_server_names_text(proved)})." if proved else ""
     said = [f"The change was applied.{what}"]
     for each in review.deltas:
         said += diagnostic_lines(each.new)
@@ -308,7 +308,7 @@ def review_text(review: DiagnosticReview) -> str:
     return "\n".join(said)
 
 
-def _counted(review: DiagnosticReview) -> str:
+def _error_counts_text(review: DiagnosticReview) -> str:
     new = sum(len(each.new) for each in review.deltas)
     fixed = sum(len(each.fixed) for each in review.deltas)
     still = sum(len(each.still) for each in review.deltas)
@@ -335,7 +335,7 @@ def diagnostic_lines(error_diagnostics: Sequence[Diagnostic]) -> list[str]:
     return [*shown, f"… and {more} more in {error_diagnostics[0].path}."] if more > 0 else shown
 
 
-def _servers(reports: Sequence[DiagnosticReport]) -> str:
+def _server_names_text(reports: Sequence[DiagnosticReport]) -> str:
     names = dict.fromkeys(
         each.server if each.standing == "fresh" else f"{each.server}, likely" for each in reports
     )

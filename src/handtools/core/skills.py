@@ -226,7 +226,9 @@ def skill_from_frontmatter(
         scope=scope,
         paths=tuple(_globs(fields.get("paths"), fields.get("globs"))),
         listed=not unreadable and _text(fields.get("disable-model-invocation")).lower() not in _TRUE_WORDS,
-        problems=(unreadable,) if unreadable else (*frontmatter.problems, *_problems(fields, name)),
+        problems=(unreadable,)
+        if unreadable
+        else (*frontmatter.problems, *_frontmatter_problems(fields, name)),
     )
 
 
@@ -250,7 +252,7 @@ def skill_listing(skills: Iterable[Skill], context_tokens: int) -> BudgetedListi
     )
 
 
-def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]:
+def _frontmatter_problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]:
     """Yield sentences on where frontmatter violates the skill specification."""
     name, description = _text(fields.get("name")), _text(fields.get("description"))
     if not name:
@@ -270,7 +272,7 @@ def _problems(fields: dict[str, FrontmatterValue], folder: str) -> Iterator[str]
             yield f"`{key}` is supported here but is not in the specification."
         elif key not in _SPECIFIED_KEYS:
             yield f"`{key}` is not in the specification; put it under `metadata`."
-    for pattern in _patterns(fields.get("paths"), fields.get("globs")):
+    for pattern in _split_patterns(fields.get("paths"), fields.get("globs")):
         if not _is_glob(pattern):
             yield f"`{pattern[:80]}` is not a valid glob."
 
@@ -280,10 +282,10 @@ def _text(value: FrontmatterValue | None) -> str:
 
 
 def _globs(*values: FrontmatterValue | None) -> Iterator[str]:
-    return (pattern for pattern in _patterns(*values) if _is_glob(pattern))
+    return (pattern for pattern in _split_patterns(*values) if _is_glob(pattern))
 
 
-def _patterns(*values: FrontmatterValue | None) -> Iterator[str]:
+def _split_patterns(*values: FrontmatterValue | None) -> Iterator[str]:
     """Yield globs from a list, or from a comma-separated string."""
     for value in values:
         items = value if isinstance(value, list) else split_at_commas(_text(value))

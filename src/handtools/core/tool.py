@@ -65,7 +65,7 @@ class Tool(Generic[P, D]):
         """Return the prompt with limits filled in, without markers and lines on tools not offered."""
         rows = (
             row
-            for row in self._filled[0].splitlines()
+            for row in self._prompt_parts[0].splitlines()
             if all(name in offered for name in PROMPT_WITH_TOOL_MARK.findall(row))
         )
         return PROMPT_WITH_TOOL_MARK.sub("", "\n".join(rows)).strip()
@@ -73,22 +73,22 @@ class Tool(Generic[P, D]):
     @property
     def told_by_answers(self) -> str:
         """Documented behaviour that is not in the prompt, because models see it in tool results."""
-        return "".join(self._filled[1:]).strip()
+        return "".join(self._prompt_parts[1:]).strip()
 
     @cached_property
-    def _filled(self) -> list[str]:
+    def _prompt_parts(self) -> list[str]:
         """The prompt, and the text after its end mark."""
         module = sys.modules[self.run.__module__]
-        filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prose)
+        filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prompt_source)
         return PROMPT_END_MARK.split(TESTED_CLAIM_COMMENT_PATTERN.sub("", filled))
 
     @cached_property
     def claims(self) -> frozenset[str]:
         """Ids of the claims in the prompt and after its end mark, each of which needs a test."""
-        return frozenset(TESTED_CLAIM_COMMENT_PATTERN.findall(self._prose))
+        return frozenset(TESTED_CLAIM_COMMENT_PATTERN.findall(self._prompt_source))
 
     @cached_property
-    def _prose(self) -> str:
+    def _prompt_source(self) -> str:
         """The prompt source: `<module>.md` next to the tool's module, or the function's docstring."""
         package, _, stem = self.run.__module__.rpartition(".")
         page = resources.files(package) / f"{stem}.md" if package else None
@@ -142,14 +142,14 @@ def tool(
     """Decorator that makes a `Tool` of an async function; name and types come from the function."""
 
     def make(run: ToolFunction[P, D]) -> Tool[P, D]:
-        params, details = _annotations(run)
+        params, details = _params_and_details_types(run)
         name = run.__name__.removesuffix("_")
         return Tool(run, name, params, details, frozenset(effects), paths or _path_fields, needs)
 
     return make if run is None else make(run)
 
 
-def _annotations(run: ToolFunction[P, D]) -> tuple[type[P], type[D]]:
+def _params_and_details_types(run: ToolFunction[P, D]) -> tuple[type[P], type[D]]:
     hints = get_type_hints(run)
     result = hints.pop("return", None)
     hints.pop("ctx", None)
@@ -208,7 +208,7 @@ def _schema_text(model: type[BaseModel], dialect: SchemaDialect) -> bytes:
 
 def _built_schema(model: type[BaseModel], dialect: SchemaDialect) -> dict[str, Any]:
     full = model.model_json_schema()
-    plain = _inline(full, full.get("$defs", {}))
+    plain = _simplified_schema(full, full.get("$defs", {}))
     plain.pop("$defs", None)
     plain.pop("description", None)
     plain.setdefault("properties", {})
@@ -219,23 +219,25 @@ def narrowed_schema(plain: Mapping[str, Any], dialect: SchemaDialect) -> dict[st
     """Return a copy of a plain JSON schema with only the keywords that a dialect permits."""
     copied: dict[str, Any] = from_json(to_json(plain))
     if dialect == "strict":
-        narrowed: dict[str, Any] = _strict(copied)
+        narrowed: dict[str, Any] = _strict_schema(copied)
         return narrowed
-    return _gemini(copied) if dialect == "gemini" else copied
+    return _gemini_schema(copied) if dialect == "gemini" else copied
 
 
-def _inline(node: Any, definitions: dict[str, Any]) -> Any:
+def _simplified_schema(node: Any, definitions: dict[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_inline(item, definitions) for item in node]
+        return [_simplified_schema(item, definitions) for item in node]
     if not isinstance(node, dict):
         return node
     if reference := node.get("$ref"):
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        return _inline(definitions[reference.rpartition("/")[2]] | beside, definitions)
+        return _simplified_schema(definitions[reference.rpartition("/")[2]] | beside, definitions)
     kept = {
-        key: _inline(value, definitions) for key, value in node.items() if not _says_nothing(key, value)
+        key: _simplified_schema(value, definitions)
+        for key, value in node.items()
+        if not _says_nothing(key, value)
     }
-    return _without_evident_default(_optional(kept))
+    return _without_evident_default(_without_null_option(kept))
 
 
 def _says_nothing(key: str, value: Any) -> bool:
@@ -252,7 +254,7 @@ def _without_evident_default(node: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key != "default"} if evident else node
 
 
-def _optional(node: dict[str, Any]) -> dict[str, Any]:
+def _without_null_option(node: dict[str, Any]) -> dict[str, Any]:
     """Simplify the schema of `X | None` with default None to an optional X."""
     kinds = node.get("anyOf")
     if not kinds or {"type": "null"} not in kinds or node.get("default", 0) is not None or len(kinds) != 2:
@@ -261,17 +263,17 @@ def _optional(node: dict[str, Any]) -> dict[str, Any]:
     return only | {key: value for key, value in node.items() if key not in {"anyOf", "default"}}
 
 
-def _strict(node: Any) -> Any:
+def _strict_schema(node: Any) -> Any:
     """Convert to OpenAI's strict mode: all properties required, optional ones nullable, no others."""
     if isinstance(node, list):
-        return [_strict(item) for item in node]
+        return [_strict_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
-    result = {key: _strict(value) for key, value in node.items() if key not in STRICT_DROPS}
+    result = {key: _strict_schema(value) for key, value in node.items() if key not in STRICT_DROPS}
     if node.get("type") == "object":
         required = set(node.get("required", ()))
         # Property by property, because one may be called "format" or "default".
-        fields = {name: _strict(value) for name, value in node.get("properties", {}).items()}
+        fields = {name: _strict_schema(value) for name, value in node.get("properties", {}).items()}
         result["properties"] = {k: v if k in required else _nullable(v) for k, v in fields.items()}
         result["required"] = list(fields)
         result["additionalProperties"] = False
@@ -282,14 +284,14 @@ def _nullable(node: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [node, {"type": "null"}]}
 
 
-def _gemini(node: dict[str, Any]) -> dict[str, Any]:
+def _gemini_schema(node: dict[str, Any]) -> dict[str, Any]:
     if "const" in node:
         node = {**node, "enum": [node["const"]]}
     kept = {key: value for key, value in node.items() if key in GEMINI_KEYS}
     if "properties" in kept:
-        kept["properties"] = {key: _gemini(value) for key, value in kept["properties"].items()}
+        kept["properties"] = {key: _gemini_schema(value) for key, value in kept["properties"].items()}
     if "items" in kept:
-        kept["items"] = _gemini(kept["items"])
+        kept["items"] = _gemini_schema(kept["items"])
     if "anyOf" in kept:
-        kept["anyOf"] = [_gemini(kind) for kind in kept["anyOf"]]
+        kept["anyOf"] = [_gemini_schema(kind) for kind in kept["anyOf"]]
     return kept

@@ -85,7 +85,7 @@ class RelayedWorkspace:
                     on_event(Progressed(**event))
 
             told = progressed if asked.get("progress") else None
-            with self._noted(asked):
+            with self._track_running_call(asked):
                 answer = await self.toolbox.client.ask(str(method), params, told)
             return b'"result":' + json.dumps(answer, separators=(",", ":")).encode()
         except HandtoolsError as problem:
@@ -100,7 +100,7 @@ class RelayedWorkspace:
             await asyncio.wait_for(self._idle.wait(), CANCEL_SECONDS)
 
     @contextmanager
-    def _noted(self, asked: Asked) -> Iterator[None]:
+    def _track_running_call(self, asked: Asked) -> Iterator[None]:
         """Track a call while it runs."""
         call = asked.get("call")
         if asked["method"] != "call" or not isinstance(call, dict):
@@ -203,7 +203,7 @@ class AgentCommand:
             files = {MCP_CONFIG_VARIABLE: values["{mcp_config}"], TASK_VARIABLE: values["{task}"]}
             words = [_PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in self._words]
             try:
-                code = await _run(words, empty, os.environ | files, folder / AGENT_LOG_NAME)
+                code = await _run_program(words, empty, os.environ | files, folder / AGENT_LOG_NAME)
             finally:
                 config.unlink()
         if code:
@@ -226,7 +226,7 @@ class AgentCommand:
 _PLACEHOLDER = re.compile(r"\{(?:prompt|id|task|mcp_config|here)\}")
 
 
-async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
+async def _run_program(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
     """Run a program and return its exit code. Kills its process group at the end and on cancellation."""
     with log.open("wb") as output:
         starting = asyncio.create_task(
@@ -245,10 +245,10 @@ async def _run(words: list[str], cwd: Path, env: Mapping[str, str], log: Path) -
             process = await asyncio.shield(starting)
             return await process.wait()
         finally:
-            await _end(await starting)
+            await _terminate_process_group(await starting)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _terminate_process_group(process: asyncio.subprocess.Process) -> None:
     """Terminate a program and all remaining processes of its group."""
     with contextlib.suppress(ProcessLookupError):
         end_process_group(process.pid, gently=True)

@@ -139,19 +139,19 @@ class BatchRunner:
         try:
             restarted = self._folder.is_begun(task.id)
             await self._remove_noted(task)
-            result = await self._attempted(task, 1, restarted=restarted)
+            result = await self._result_of_attempt(task, 1, restarted=restarted)
             while result.error and result.attempts <= self._settings.retries:
-                result = await self._attempted(task, result.attempts + 1, restarted=restarted)
+                result = await self._result_of_attempt(task, result.attempts + 1, restarted=restarted)
             self._folder.add(result)
             self.progress.count(result)
         finally:
             self.progress.running -= 1
             self._on_progress(self.progress)
 
-    async def _attempted(self, task: BatchTask, number: int, *, restarted: bool) -> TaskResult:
+    async def _result_of_attempt(self, task: BatchTask, number: int, *, restarted: bool) -> TaskResult:
         began, attempt = time.monotonic(), _Attempt(self._folder.begin(task.id))
         # An agent is third-party code: any exception that it raises is recorded in the task's result.
-        [failure] = await asyncio.gather(self._attempt(task, attempt), return_exceptions=True)
+        [failure] = await asyncio.gather(self._run_attempt(task, attempt), return_exceptions=True)
         if isinstance(failure, BaseException) and not isinstance(failure, HandtoolsError | TimeoutError):
             with (attempt.folder / AGENT_LOG_NAME).open("a", encoding="utf-8") as log:
                 log.writelines(traceback.format_exception(failure))
@@ -165,13 +165,13 @@ class BatchRunner:
             changed=attempt.changed[:MAX_CHANGED_PATHS],
             changed_count=len(attempt.changed),
             journal=str(journal) if attempt.has_journal else "",
-            error=_told(failure),
+            error=_error_text(failure),
             attempts=number,
             restarted=restarted,
             agent=attempt.told,
         )
 
-    async def _attempt(self, task: BatchTask, attempt: _Attempt) -> None:
+    async def _run_attempt(self, task: BatchTask, attempt: _Attempt) -> None:
         try:
             toolbox = await self._begin_workspace(task, attempt)
             limit = task.timeout or self._settings.timeout
@@ -184,20 +184,20 @@ class BatchRunner:
                     raise
                 raise TimeoutError(f"The agent took longer than {limit:g} s.") from None
             finally:
-                await self._look(toolbox, attempt)
+                await self._record_changed_paths(toolbox, attempt)
             if score := task.score or self._settings.score:
                 await self._write_files(toolbox, task.score_files, SCORE_SESSION)
-                attempt.score = _score(await self._bash(toolbox, score, SCORE_SESSION))
+                attempt.score = _parse_score(await self._bash(toolbox, score, SCORE_SESSION))
         finally:
-            await self._finish(attempt)
+            await self._finish_attempt(attempt)
 
     async def _begin_workspace(self, task: BatchTask, attempt: _Attempt) -> FleetToolbox:
         """Create the workspace of a task and set it up.
 
         If there was anything to set up, returns a fork, whose journal and diff contain only the agent's work.
         """
-        template = await self._template(task.template or self._settings.template)
-        first = await self._created(task, template, attempt)
+        template = await self._template_digest(task.template or self._settings.template)
+        first = await self._create_workspace(task, template, attempt)
         if not task.files and not task.setup:
             return first
         await self._write_files(first, task.files, SETUP_SESSION)
@@ -206,10 +206,10 @@ class BatchRunner:
             if result.details.get("code") != 0:
                 raise UsageError(f"The setup failed: {result.text[-500:]}")
         [fork] = await self._fleet.fork(first.workspace_name)
-        self._note(task, fork, attempt)
+        self._note_workspace(task, fork, attempt)
         return fork
 
-    async def _created(self, task: BatchTask, template: str, attempt: _Attempt) -> FleetToolbox:
+    async def _create_workspace(self, task: BatchTask, template: str, attempt: _Attempt) -> FleetToolbox:
         """Create a workspace, waiting for a free slot."""
         end, pause = time.monotonic() + _BUSY_PATIENCE_SECONDS, _BUSY_PAUSE_SECONDS
         while True:
@@ -221,14 +221,14 @@ class BatchRunner:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _MAX_BUSY_PAUSE_SECONDS)
             else:
-                self._note(task, made, attempt)
+                self._note_workspace(task, made, attempt)
                 return made
 
-    def _note(self, task: BatchTask, toolbox: FleetToolbox, attempt: _Attempt) -> None:
+    def _note_workspace(self, task: BatchTask, toolbox: FleetToolbox, attempt: _Attempt) -> None:
         attempt.toolboxes.append(toolbox)
         self._folder.note_workspace(task.id, toolbox.workspace_name)
 
-    async def _template(self, source: str) -> str:
+    async def _template_digest(self, source: str) -> str:
         """The digest of a template, which is created once for all tasks that use it."""
         if source not in self._templates:
             named = template_source(source)
@@ -255,12 +255,12 @@ class BatchRunner:
             raise UsageError(f"Can't run a {session} command: {result.text[:500]}")
         return result
 
-    async def _look(self, toolbox: FleetToolbox, attempt: _Attempt) -> None:
+    async def _record_changed_paths(self, toolbox: FleetToolbox, attempt: _Attempt) -> None:
         """Record the agent's changes before the score command makes others."""
         found = await toolbox.client.diff(toolbox.workspace_name)
         attempt.changed = [each.path for each in found if not each.is_folder]
 
-    async def _finish(self, attempt: _Attempt) -> None:
+    async def _finish_attempt(self, attempt: _Attempt) -> None:
         """Save the journal of the agent's workspace, and delete all workspaces of the attempt."""
         try:
             if attempt.toolboxes:
@@ -316,7 +316,7 @@ def _image_source(named: str) -> TemplateSource:
     return TemplateSource("image", os.path.abspath(path), folder=folder)
 
 
-def _score(result: Result[Any]) -> float:
+def _parse_score(result: Result[Any]) -> float:
     """The score that a score command reports.
 
     It is 0 if the command failed, otherwise the number in its last output line, or 1 if there is none.
@@ -351,7 +351,7 @@ def _calls_and_tokens(state: Path) -> tuple[int, int]:
     return count, tokens
 
 
-def _told(failure: BaseException | None) -> str:
+def _error_text(failure: BaseException | None) -> str:
     if failure is None:
         return ""
     text = str(failure)

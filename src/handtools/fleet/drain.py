@@ -57,7 +57,7 @@ async def drain_host(
 
     async def move(name: str, target: str) -> None:
         async with turns:
-            done = await _moved(fleet, host, target, name, job_seconds)
+            done = await _move_workspace(fleet, host, target, name, job_seconds)
         if done.problem:
             failed.add(name)
         moves.append(done)
@@ -68,14 +68,14 @@ async def drain_host(
         found = [each for each in await source.workspaces() if each.name not in failed]
         if not found:
             break
-        await asyncio.gather(*(move(name, target) for name, target in _planned(found, room).items()))
+        await asyncio.gather(*(move(name, target) for name, target in _target_hosts(found, room).items()))
     return moves
 
 
-def _planned(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
+def _target_hosts(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
     """Choose a target host for each workspace: the one with the most free slots for it and all its forks."""
     planned: dict[str, str] = {}
-    for family in _families(hosted_workspaces):
+    for family in _fork_families(hosted_workspaces):
         target = max(room, key=lambda name: room[name])
         if room[target] < len(family):
             raise Busy(
@@ -87,7 +87,9 @@ def _planned(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int])
     return planned
 
 
-async def _moved(fleet: Fleet, host: str, target: str, name: str, job_seconds: float) -> WorkspaceMove:
+async def _move_workspace(
+    fleet: Fleet, host: str, target: str, name: str, job_seconds: float
+) -> WorkspaceMove:
     try:
         asked = {"moved": name, "to": target, "job_seconds": job_seconds}
         with contextlib.suppress(WorkspaceMoved):  # raised for a request repeated after a lost response
@@ -111,7 +113,7 @@ async def _free_slots(fleet: Fleet, host: str) -> dict[str, int]:
     return room
 
 
-def _families(hosted_workspaces: Sequence[HostedWorkspace]) -> list[list[str]]:
+def _fork_families(hosted_workspaces: Sequence[HostedWorkspace]) -> list[list[str]]:
     """Group workspaces with their forks, which can be merged only on the same host. Each root comes first."""
     parents = {each.name: each.parent for each in hosted_workspaces}
     families: dict[str, list[str]] = {}

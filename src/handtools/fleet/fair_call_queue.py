@@ -51,17 +51,17 @@ class CallTurns:
             own.running += 1
             self.running += 1
         else:
-            await self._wait(own, workspace, seconds, cancel)
+            await self._wait_for_turn(own, workspace, seconds, cancel)
         try:
             yield
         finally:
             own.running -= 1
             self.running -= 1
-            self._give()
+            self._grant_turns()
             if not own.running and not own.waiting:
                 self._tenants.pop(tenant, None)
 
-    async def _wait(
+    async def _wait_for_turn(
         self, tenant: _Tenant, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> None:
         self._check_room_to_wait(tenant, workspace)
@@ -79,7 +79,7 @@ class CallTurns:
                 # The turn was granted just as this call stopped waiting: pass it on.
                 tenant.running -= 1
                 self.running -= 1
-                self._give()
+                self._grant_turns()
             elif turn in tenant.waiting:
                 tenant.waiting.remove(turn)
             if isinstance(stopped, TimeoutError):
@@ -111,7 +111,7 @@ class CallTurns:
         most = self.limits.tenant_running
         return self.running < self.limits.running and (most is None or tenant.running < most)
 
-    def _give(self) -> None:
+    def _grant_turns(self) -> None:
         """Grant free turns to waiting calls."""
         given = True
         while given and self.running < self.limits.running:

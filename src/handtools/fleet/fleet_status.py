@@ -32,11 +32,11 @@ class FleetHostStatus:
 
 async def fleet_status(fleet: Fleet, *, seconds: float = ANSWER_SECONDS) -> list[FleetHostStatus]:
     """Query all hosts concurrently, waiting at most `seconds` for each."""
-    asked = [_asked(name, client, seconds) for name, client in list(fleet.hosts.items())]
+    asked = [_query_host(name, client, seconds) for name, client in list(fleet.hosts.items())]
     return list(await asyncio.gather(*asked))
 
 
-async def _asked(name: str, client: RayHostClient, seconds: float) -> FleetHostStatus:
+async def _query_host(name: str, client: RayHostClient, seconds: float) -> FleetHostStatus:
     try:
         async with asyncio.timeout(seconds):
             status = await client.status()

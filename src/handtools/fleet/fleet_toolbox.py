@@ -44,7 +44,7 @@ class FleetToolbox(RemoteToolbox):
         cancelled = {"workspace": self.workspace_name, "id": call.id}
         loop = asyncio.get_running_loop()
         unlink = token.on_cancel(lambda: loop.call_soon_threadsafe(self.client.tell, "cancel", cancelled))
-        progress = self._progressed if self._announcer.is_heard(call.id) else None
+        progress = self._announce_progress if self._announcer.is_heard(call.id) else None
         try:
             return await self.client.ask("call", asked, progress)
         except asyncio.CancelledError:
@@ -53,5 +53,5 @@ class FleetToolbox(RemoteToolbox):
         finally:
             unlink()
 
-    def _progressed(self, event: dict[str, Any]) -> None:
+    def _announce_progress(self, event: dict[str, Any]) -> None:
         self._announcer.announce(Progressed(**event))

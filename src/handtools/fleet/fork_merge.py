@@ -43,8 +43,8 @@ class ForkMerge:
 async def merge_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
     """Apply the fork's changes to the parent. A text file that both changed is merged line by line."""
     with _refusals_told(fork):
-        changes, conflicts = await to_thread.run_sync(_planned, store, fork)
-    return await _landed(parent_toolbox, "merge", fork, changes, conflicts)
+        changes, conflicts = await to_thread.run_sync(_changes_and_conflicts, store, fork)
+    return await _commit_to_parent(parent_toolbox, "merge", fork, changes, conflicts)
 
 
 async def promote_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
@@ -52,13 +52,13 @@ async def promote_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox
     record = store.get(fork)
     with _refusals_told(fork):
         moved = await to_thread.run_sync(_moved_on, store, fork)
-        changes, _ = await to_thread.run_sync(_planned, store, fork)
+        changes, _ = await to_thread.run_sync(_changes_and_conflicts, store, fork)
     if moved:
         raise Stale(
             f"Workspace {record.parent} has changed since the fork: {', '.join(moved[:5])}.",
             hint="Merge the fork instead.",
         )
-    return await _landed(parent_toolbox, "promote", fork, changes, [])
+    return await _commit_to_parent(parent_toolbox, "promote", fork, changes, [])
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def _moved_on(store: WorkspaceStore, fork: str) -> list[str]:
         ]
 
 
-def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]:
+def _changes_and_conflicts(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]:
     changes, conflicts = [], []
     theirs, ours = store.open(fork), store.open(_parent(store, fork))
     with store.base_view(fork) as base:
@@ -88,7 +88,7 @@ def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]
             nodes = [_node(os.path.join(top, each.path)) for top in (base, ours, theirs)]
             if same_nodes(nodes[1], nodes[2]):
                 continue
-            merged = _merged(*nodes)
+            merged = _merged_node(*nodes)
             if merged == "conflict":
                 conflicts.append(each.path)
             else:
@@ -96,7 +96,7 @@ def _planned(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]
     return _without_what_conflicts_need(changes, conflicts), conflicts
 
 
-def _merged(
+def _merged_node(
     base_node: Node | None, our_node: Node | None, their_node: Node | None
 ) -> Node | Literal["conflict"] | None:
     """The merged content of a path: None if it is deleted, `conflict` if the changes can't be merged."""
@@ -135,7 +135,7 @@ def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]
     return kept
 
 
-async def _landed(
+async def _commit_to_parent(
     parent_toolbox: Toolbox, what: str, fork: str, changes: list[Change], conflicts: list[str]
 ) -> ForkMerge:
     paths = tuple(change.path for change in changes)

@@ -74,8 +74,8 @@ class WorkspaceHost:
             store,
             self.limits,
             incarnation=self.incarnation,
-            open_toolbox=self._open,
-            before_close=self._ship,
+            open_toolbox=self._open_toolbox,
+            before_close=self._ship_changes,
         )
         self._logs: LogShipping | None = None
         if log is not None:
@@ -133,7 +133,7 @@ class WorkspaceHost:
         if self._logs is not None and not await self._logs.begin(name, LogHead(template, tenant)):
             # The log exists: this request was sent before, to a host that was killed. Recover the
             # workspace, because calls may have run in it since.
-            return (await self._found(name, tenant)).name
+            return (await self._find_or_recover(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
         self._slots.add(made)
         await self._slots.make_room()
@@ -146,7 +146,7 @@ class WorkspaceHost:
 
         Idempotent: if `names` are already forks of it, they are returned.
         """
-        slot = await self._found(name, tenant)
+        slot = await self._find_or_recover(name, tenant)
         if names and all(
             each in self._slots.by_name and self.store.get(each).parent == name for each in names
         ):
@@ -159,13 +159,13 @@ class WorkspaceHost:
             for record in made:
                 self._slots.add(record)
         for each in names:
-            await self._found(each, tenant)
+            await self._find_or_recover(each, tenant)
         await self._slots.make_room()
         return names
 
     async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
         """The differences between a workspace and its initial state."""
-        async with self._slots.using(await self._found(name, tenant)):
+        async with self._slots.using(await self._find_or_recover(name, tenant)):
             return await to_thread.run_sync(self.store.diff, name)
 
     async def merge(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
@@ -173,12 +173,12 @@ class WorkspaceHost:
 
         With `whole`, the fork replaces the parent, which fails if the parent has changed since the fork.
         """
-        slot = await self._found(fork, tenant)
-        parent = await self._found(self.store.get(fork).parent, tenant)
+        slot = await self._find_or_recover(fork, tenant)
+        parent = await self._find_or_recover(self.store.get(fork).parent, tenant)
         bring = promote_fork if whole else merge_fork
         async with self._slots.using(slot), self._slots.using(parent) as box, parent.changing:
             done = await bring(self.store, fork, box)
-            await self._ship(parent, box)
+            await self._ship_changes(parent, box)
             return done
 
     async def journal_archive(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
@@ -186,7 +186,7 @@ class WorkspaceHost:
 
         Offset 0 creates the archive, after running calls end; other offsets read the same archive.
         """
-        slot = await self._found(name, tenant)
+        slot = await self._find_or_recover(name, tenant)
         archive = self.store.state(name).parent / JOURNAL_ARCHIVE_NAME
         if not offset:
             async with self._slots.alone(slot):
@@ -195,7 +195,7 @@ class WorkspaceHost:
 
     async def remove(self, name: str, *, tenant: str = "") -> None:
         """Delete a workspace and its journal after its running calls end."""
-        slot = await self._found(name, tenant)
+        slot = await self._find_or_recover(name, tenant)
         async with self._slots.alone(slot):
             if self._logs is not None:
                 await to_thread.run_sync(self._logs.log.end, name)
@@ -224,19 +224,19 @@ class WorkspaceHost:
         began = time.monotonic()
         try:
             with self._cancels.registered((name, call.id), cancel) as token:
-                slot = await self._found(name, tenant)
+                slot = await self._find_or_recover(name, tenant)
                 async with (
-                    self._turn(slot, call, token),
+                    self._hold_turn(slot, call, token),
                     self._slots.using(slot) as box,
-                    self._changing(slot, box, call.tool),
+                    self._log_changes_at_end(slot, box, call.tool),
                 ):
-                    if self._changes(call.tool):
+                    if self._is_changing_tool(call.tool):
                         await self._check_outcome(box, call, sent_to)
                         await self._check_quota(slot, call.tool)
                     if call.deadline is not None:
                         left = max(0.001, call.deadline - (time.monotonic() - began))
                         call = replace(call, deadline=left)
-                    chosen = _narrowed(slot, box, policy)
+                    chosen = _toolbox_under_policy(slot, box, policy)
                     result = await chosen.call(call, reply=reply, cancel=token, listener=listener)
         except ToolError as refused:
             result = result_of_error(refused)
@@ -254,9 +254,9 @@ class WorkspaceHost:
         policy: dict[str, Any] | None = None,
     ) -> Result[Any]:
         """Answer the approval request of a pending call and return the call's result."""
-        slot = await self._found(name, tenant)
-        async with self._slots.using(slot) as box, self._changing(slot, box, None):
-            chosen = _narrowed(slot, box, policy)
+        slot = await self._find_or_recover(name, tenant)
+        async with self._slots.using(slot) as box, self._log_changes_at_end(slot, box, None):
+            chosen = _toolbox_under_policy(slot, box, policy)
             return await chosen.resume(call_id, reply)
 
     @asynccontextmanager
@@ -264,9 +264,9 @@ class WorkspaceHost:
         self, name: str, *, tenant: str = "", policy: dict[str, Any] | None = None
     ) -> AsyncIterator[Toolbox]:
         """The toolbox of a workspace, for requests that don't queue: approvals, definitions, decisions."""
-        slot = await self._found(name, tenant)
+        slot = await self._find_or_recover(name, tenant)
         async with self._slots.using(slot) as box:
-            yield _narrowed(slot, box, policy)
+            yield _toolbox_under_policy(slot, box, policy)
 
     def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
         """Cancel a running or waiting call; False if there is no such call here."""
@@ -332,7 +332,7 @@ class WorkspaceHost:
             raise UsageError("Can't move workspaces of a host without a log. Start hosts with a `log_url`.")
         if not self.name or to == self.name:
             raise UsageError(f"Can't move workspace {name} to host {to!r} from host {self.name!r}.")
-        slot = await self._found(name, "")
+        slot = await self._find_or_recover(name, "")
         end = time.monotonic() + job_seconds
         while slot.job_state == "running" and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(_JOB_LOOK_SECONDS)
@@ -346,7 +346,7 @@ class WorkspaceHost:
 
     async def adopt(self, name: str) -> None:
         """Recover a workspace that another host has handed over."""
-        await self._found(name, "")
+        await self._find_or_recover(name, "")
 
     async def aclose(self) -> None:
         """Close every workspace after its running calls end. The workspaces stay on disk."""
@@ -354,7 +354,7 @@ class WorkspaceHost:
             await self._logs.aclose()
         await self._slots.aclose()
 
-    async def _found(self, name: str, tenant: str) -> WorkspaceSlot:
+    async def _find_or_recover(self, name: str, tenant: str) -> WorkspaceSlot:
         """The slot of a workspace. A workspace that is not on this host is first recovered from its log."""
         slots, logs = self._slots, self._logs
         if name not in slots.by_name and logs is not None and WORKSPACE_NAME.fullmatch(name):
@@ -365,17 +365,17 @@ class WorkspaceHost:
         return slots.get(name, tenant)
 
     @asynccontextmanager
-    async def _changing(
+    async def _log_changes_at_end(
         self, slot: WorkspaceSlot, toolbox: Toolbox, tool: str | None
     ) -> AsyncIterator[None]:
         """Wrap a call that may change the workspace: if there are logs, its changes are stored afterwards."""
-        if self._logs is None or (tool is not None and not self._changes(tool)):
+        if self._logs is None or (tool is not None and not self._is_changing_tool(tool)):
             yield
             return
         async with self._logs.changing(slot, toolbox):
             yield
 
-    async def _ship(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
+    async def _ship_changes(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         """Store new changes of a workspace in its log, if it has one."""
         if self._logs is not None:
             await self._logs.ship(slot, toolbox)
@@ -395,7 +395,7 @@ class WorkspaceHost:
         raise unknown
 
     @asynccontextmanager
-    async def _turn(self, slot: WorkspaceSlot, call: Call, token: CancelToken) -> AsyncIterator[None]:
+    async def _hold_turn(self, slot: WorkspaceSlot, call: Call, token: CancelToken) -> AsyncIterator[None]:
         began = time.monotonic()
         async with self._turns.turn(slot.tenant, slot.name, call.deadline, token):
             if self._metrics is not None:
@@ -407,14 +407,14 @@ class WorkspaceHost:
             raise Busy("This host is being drained.", hint="Use another host.")
         self._slots.check_room(tenant, count)
 
-    def _open(self, name: str) -> Toolbox:
+    def _open_toolbox(self, name: str) -> Toolbox:
         root = self.store.open(name)
         workspace = local_workspace(root, state=self.store.state(name), runner=self._runner)
         if isinstance(workspace.commands, LocalCommands):
             workspace.commands.mounts_left = self.store.mounts_left
         return Toolbox(self._tools, workspace=workspace, policy=self._policy)
 
-    def _changes(self, tool: str) -> bool:
+    def _is_changing_tool(self, tool: str) -> bool:
         return any(each.name == tool and not each.reads_only for each in self._tools)
 
     async def _check_quota(self, slot: WorkspaceSlot, tool: str) -> None:
@@ -429,7 +429,7 @@ class WorkspaceHost:
             raise slot.over_quota
 
 
-def _narrowed(slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any] | None) -> Toolbox:
+def _toolbox_under_policy(slot: WorkspaceSlot, toolbox: Toolbox, policy: dict[str, Any] | None) -> Toolbox:
     """The toolbox under the policy sent with a request, if any."""
     return toolbox if policy is None else narrowed_toolbox(toolbox, policy, slot.narrowed_toolboxes)
 

@@ -156,12 +156,12 @@ class HostClient:
                 return self._open[1]
             address, token = await self.locate()
             async with asyncio.timeout(CONNECT_SECONDS):
-                connection = await _connected(parse_address(address), token)
+                connection = await _open_connection(parse_address(address), token)
             self._open = (loop, connection)
             return connection
 
 
-async def _connected(place: tuple[str, int] | str, token: str) -> "ClientConnection":
+async def _open_connection(place: tuple[str, int] | str, token: str) -> "ClientConnection":
     loop = asyncio.get_running_loop()
     if isinstance(place, str):
         _, connection = await loop.create_unix_connection(ClientConnection, place)
@@ -190,7 +190,7 @@ class ClientConnection(FrameConnection):
 
     async def greet(self, token: str) -> None:
         """Send the token. Raises `UsageError` if it is refused or the protocol versions differ."""
-        told = await self._answer(0, {"token": token, "protocol": PROTOCOL})
+        told = await self._send_and_wait(0, {"token": token, "protocol": PROTOCOL})
         self.incarnation, self.version = told["incarnation"], told["version"]
 
     async def ask(
@@ -204,7 +204,7 @@ class ClientConnection(FrameConnection):
             message["progress"] = True
             self._progress[number] = on_progress
         try:
-            return await self._answer(number, message)
+            return await self._send_and_wait(number, message)
         finally:
             self._progress.pop(number, None)
 
@@ -224,7 +224,7 @@ class ClientConnection(FrameConnection):
             if not future.done():
                 future.set_exception(ConnectionLost(str(exc or "the connection was closed")))
 
-    async def _answer(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
+    async def _send_and_wait(self, number: int, message: dict[str, Any]) -> dict[str, Any]:
         if self.is_lost:
             raise ConnectionLost("the connection was closed")
         future = self._asked[number] = asyncio.get_running_loop().create_future()

@@ -316,13 +316,13 @@ class ServerConnection(FrameConnection):
     def received(self, message: Asked) -> None:
         """Handle the token first, then requests."""
         if self._methods is None:
-            self._greet(message)
+            self._handle_greeting(message)
             return
-        task = asyncio.get_running_loop().create_task(self._answer(self._methods, message))
+        task = asyncio.get_running_loop().create_task(self._handle_request(self._methods, message))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _greet(self, message: Asked) -> None:
+    def _handle_greeting(self, message: Asked) -> None:
         methods = self._server.methods_of(str(message.get("token", "")))
         if methods is None:
             self.send({"error": {"kind": "usage", "message": "Unknown token."}})
@@ -338,7 +338,7 @@ class ServerConnection(FrameConnection):
         self.most_bytes = FrameConnection().most_bytes
         self.send({"result": {"incarnation": self._server.incarnation, "version": __version__}})
 
-    async def _answer(self, answerer: AnswersRequests, asked: Asked) -> None:
+    async def _handle_request(self, answerer: AnswersRequests, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
 
         def progressed(event: Event) -> None:

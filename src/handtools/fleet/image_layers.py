@@ -53,7 +53,7 @@ class ImageTree:
             name = parts[-1] if parts else ""
             if has_whiteouts and name.startswith(WHITEOUT_PREFIX):
                 # Whiteouts hide lower layers, never entries of the same layer, so apply them first.
-                self._hide(parts)
+                self._apply_whiteout(parts)
             else:
                 added_nodes.append((parts, node))
         for parts, node in added_nodes:
@@ -61,14 +61,14 @@ class ImageTree:
 
     def folder(self, path: str) -> ImageNode:
         """The folder at a path of the image. Raises `UsageError` if there is none."""
-        found = self._resolved(path_parts(path))
+        found = self._node_at(path_parts(path))
         if found is None or found.kind != "folder":
             raise UsageError(f"The image has no folder {path!r}.")
         return found
 
-    def _hide(self, parts: list[str]) -> None:
+    def _apply_whiteout(self, parts: list[str]) -> None:
         *above, name = parts
-        folder = self._resolved(above)
+        folder = self._node_at(above)
         if folder is None or folder.kind != "folder":
             return
         if name == OPAQUE_NAME:
@@ -83,7 +83,7 @@ class ImageTree:
             return
         path = "/".join(parts)
         *above, name = parts
-        folder = self._resolved(above, make=True)
+        folder = self._node_at(above, make=True)
         if folder is None or folder.kind != "folder":
             raise ValueError(f"the parent of {path[:200]!r} is not a folder")
         known = folder.children.get(name)
@@ -93,7 +93,7 @@ class ImageTree:
             known.mode, known.mtime = node.mode, node.mtime
         elif node.kind == "hard link":
             *around, last = path_parts(node.target) or [""]
-            beside = self._resolved(around)
+            beside = self._node_at(around)
             linked = None if beside is None else beside.children.get(last)
             if linked is None or linked.kind == "folder":
                 raise ValueError(f"{path[:200]!r} is a hard link to a missing file")
@@ -101,7 +101,7 @@ class ImageTree:
         else:
             folder.children[name] = node
 
-    def _resolved(self, parts: list[str], *, make: bool = False) -> ImageNode | None:
+    def _node_at(self, parts: list[str], *, make: bool = False) -> ImageNode | None:
         """The node at a path; symlinks are resolved within the image. With `make`, add missing folders."""
         stack, waiting, links = [self.root], parts[::-1], 0
         while waiting:

@@ -97,7 +97,7 @@ class LogShipping:
         )
         if recovered is not None:
             self._slots.add(recovered.record).shipped = recovered.shipped
-            self._count("recovered_workspaces")
+            self._increment_counter("recovered_workspaces")
 
     @asynccontextmanager
     async def changing(self, slot: WorkspaceSlot, toolbox: Toolbox) -> AsyncIterator[None]:
@@ -127,7 +127,7 @@ class LogShipping:
                 if self._metrics is not None:
                     self._metrics.stored(time.monotonic() - began)
             except StorageFault:
-                self._count("store_failures")
+                self._increment_counter("store_failures")
                 raise
             except SegmentTaken:
                 # Another host has taken over the workspace: give up the copy on this host.
@@ -179,9 +179,9 @@ class LogShipping:
     def _collect_daily(self) -> None:
         """Start the task that deletes logs of removed workspaces daily; one host does it for the fleet."""
         if self._collecting is None:
-            self._collecting = asyncio.create_task(self._collect())
+            self._collecting = asyncio.create_task(self._keep_collecting_garbage())
 
-    async def _collect(self) -> None:
+    async def _keep_collecting_garbage(self) -> None:
         while True:
             try:
                 await to_thread.run_sync(self.log.collect_daily_garbage, abandon_on_cancel=True)
@@ -189,6 +189,6 @@ class LogShipping:
                 logger.warning("Can't delete the logs of removed workspaces now: %s", problem)
             await asyncio.sleep(_COLLECTION_LOOK_SECONDS)
 
-    def _count(self, name: str) -> None:
+    def _increment_counter(self, name: str) -> None:
         if self._metrics is not None:
             self._metrics.add(name)

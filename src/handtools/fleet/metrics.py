@@ -140,13 +140,13 @@ class RayMetricRegistry:
         counter_metric: CounterMetric = Counter(
             name.removesuffix("_total"), description, tag_keys=(*labels, "host")
         )
-        return self._named(counter_metric)
+        return self._with_host_tag(counter_metric)
 
     def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         from ray.util.metrics import Gauge  # pyright: ignore[reportMissingImports]
 
         gauge_metric: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
-        return self._named(gauge_metric)
+        return self._with_host_tag(gauge_metric)
 
     def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
         from ray.util.metrics import Histogram  # pyright: ignore[reportMissingImports]
@@ -154,9 +154,9 @@ class RayMetricRegistry:
         histogram_metric: HistogramMetric = Histogram(
             name, description, boundaries=list(SECONDS_BUCKETS), tag_keys=(*labels, "host")
         )
-        return self._named(histogram_metric)
+        return self._with_host_tag(histogram_metric)
 
-    def _named(self, metric: M) -> M:
+    def _with_host_tag(self, metric: M) -> M:
         named: Any = metric
         named.set_default_tags({"host": self._host})
         return metric

@@ -64,7 +64,7 @@ class _FolderStore:
     def create(self, key: str, data: bytes) -> None:
         self._make_folders(key)
         partial = f".{secrets.token_hex(8)}"
-        with self._opened(key) as (folder, name):
+        with self._open_parent_folder(key) as (folder, name):
             try:
                 with open(folder.create_file(partial, 0o666), "wb") as file:
                     file.write(data)
@@ -82,7 +82,10 @@ class _FolderStore:
 
     def get(self, key: str, most: int) -> bytes | None:
         try:
-            with self._opened(key) as (folder, name), open(folder.open_file(name), "rb") as file:
+            with (
+                self._open_parent_folder(key) as (folder, name),
+                open(folder.open_file(name), "rb") as file,
+            ):
                 return file.read(min(os.fstat(file.fileno()).st_size, most))
         except FileNotFoundError:
             return None
@@ -91,29 +94,29 @@ class _FolderStore:
 
     def has(self, key: str) -> bool:
         try:
-            with self._opened(key) as (folder, name):
+            with self._open_parent_folder(key) as (folder, name):
                 return folder.find(name) is not None
         except FileNotFoundError:
             return False
 
     def names(self, folder: str) -> list[str]:
         try:
-            with self._opened(f"{folder}/.") as (opened, _):
+            with self._open_parent_folder(f"{folder}/.") as (opened, _):
                 return opened.names()
         except FileNotFoundError:
             return []
 
     def modified(self, key: str) -> float:
-        with self._opened(key) as (folder, name):
+        with self._open_parent_folder(key) as (folder, name):
             return folder.stat(name).st_mtime
 
     def delete(self, keys: Iterable[str]) -> None:
         for key in keys:
-            with contextlib.suppress(FileNotFoundError), self._opened(key) as (folder, name):
+            with contextlib.suppress(FileNotFoundError), self._open_parent_folder(key) as (folder, name):
                 folder.unlink(name)
 
     @contextmanager
-    def _opened(self, key: str) -> Iterator[tuple[FolderHandle, str]]:
+    def _open_parent_folder(self, key: str) -> Iterator[tuple[FolderHandle, str]]:
         """The folder that contains an object, and its name there."""
         above, _, name = key.rpartition("/")
         # Follow symlinks in the path that the operator gave, but not below it, where others can write.
@@ -128,7 +131,7 @@ class _FolderStore:
         above = key.split("/")[:-1]
         for end in range(1, len(above) + 1):
             with (
-                self._opened("/".join(above[:end])) as (folder, name),
+                self._open_parent_folder("/".join(above[:end])) as (folder, name),
                 contextlib.suppress(FileExistsError),
             ):
                 folder.create_folder(name)

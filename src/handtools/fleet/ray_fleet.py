@@ -104,7 +104,7 @@ class HostActor:
         """The address of the host's server, a token for it, its node and its incarnation."""
         import ray
 
-        server = await self._started()
+        server = await self._started_server()
         return {
             "address": server.address,
             "token": self._token,
@@ -114,7 +114,7 @@ class HostActor:
 
     async def ask(self, asked: dict[str, Any]) -> bytes:
         """Handle a request as the host's server would, for clients that can't connect to the server."""
-        await self._started()
+        await self._started_server()
         assert self._methods is not None
         return b"{" + await self._methods.answer(asked) + b"}"
 
@@ -124,7 +124,7 @@ class HostActor:
 
     async def close(self) -> None:
         """Store and close all workspaces, before the actor is killed."""
-        server = await self._started()
+        server = await self._started_server()
         await server.aclose()
         await server.host.aclose()
 
@@ -135,17 +135,17 @@ class HostActor:
     async def ping(self) -> None:
         """Do nothing; a response shows that the actor is alive."""
 
-    def _log(self) -> LogStore | None:
+    def _make_log_store(self) -> LogStore | None:
         settings = self._settings
         return LogStore(settings.log_url, **settings.log_options) if settings.log_url else None
 
-    async def _started(self) -> HostServer:
+    async def _started_server(self) -> HostServer:
         async with self._starting:
             if self._server is None:
                 import ray
 
                 top, node = Path(self._settings.folder), ray.get_runtime_context().get_node_id()
-                log = self._log()
+                log = self._make_log_store()
                 names = [tool.name for tool in CODING]
                 metrics = HostMetrics(RayMetricRegistry(ray.get_runtime_context().get_actor_name()), names)
                 if log is not None:
@@ -226,7 +226,7 @@ class RayHostClient(HostClient):
         """
         import ray
 
-        found: dict[str, str] = await asyncio.wait_for(self._remote().where.remote(), LOCATE_SECONDS)
+        found: dict[str, str] = await asyncio.wait_for(self._actor_handle().where.remote(), LOCATE_SECONDS)
         self._incarnation = found["incarnation"]
         loopback = found["address"].startswith(("tcp:127.", "tcp:localhost:"))
         if not self._direct or (loopback and found["node"] != ray.util.get_node_ip_address()):
@@ -235,7 +235,7 @@ class RayHostClient(HostClient):
 
     async def node(self) -> str:
         """The address of the host's node."""
-        return str((await asyncio.wait_for(self._remote().where.remote(), LOCATE_SECONDS))["node"])
+        return str((await asyncio.wait_for(self._actor_handle().where.remote(), LOCATE_SECONDS))["node"])
 
     async def ask(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
@@ -281,7 +281,7 @@ class RayHostClient(HostClient):
         while time.monotonic() < end:
             asked = {**params, "sent_to": sent_to} if sent_to else params
             try:
-                connection = await self._reachable()
+                connection = await self._direct_connection()
                 sent_to = sent_to or (self._incarnation if connection is None else connection.incarnation)
                 if connection is None:
                     return await self._ask_through_ray(method, asked)
@@ -299,7 +299,7 @@ class RayHostClient(HostClient):
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
         raise HostError(f"Can't reach the host {self.actor_name}: {lost.splitlines()[0] if lost else ''}")
 
-    async def _reachable(self) -> ClientConnection | None:
+    async def _direct_connection(self) -> ClientConnection | None:
         """Connect directly, or return None if that is not possible and requests must go through Ray."""
         if time.monotonic() < self._relayed_until:
             return None
@@ -311,13 +311,13 @@ class RayHostClient(HostClient):
 
     async def _ask_through_ray(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self.through_ray += 1
-        answer = json.loads(await self._remote().ask.remote({"method": method, **params}))
+        answer = json.loads(await self._actor_handle().ask.remote({"method": method, **params}))
         if "error" in answer:
             raise error_from_json(answer["error"])
         found: dict[str, Any] = answer["result"]
         return found
 
-    def _remote(self) -> Any:
+    def _actor_handle(self) -> Any:
         import ray
 
         if self._actor is None:

@@ -98,14 +98,14 @@ class TarArchive:
             budget.spend(entries=1, size=member.size if member.issparse() else 0)
             mode = template_mode(member.mode, is_folder=member.isdir())
             if member.isdir():
-                yield member.name, ImageNode("folder", mode, mtime=_seconds(member))
+                yield member.name, ImageNode("folder", mode, mtime=_valid_mtime(member))
             elif member.issym():
                 yield member.name, ImageNode("link", target=member.linkname)
             elif member.islnk():
                 yield member.name, ImageNode("hard link", target=member.linkname)
             elif member.isfile():
                 content = (self._archive, member)
-                yield member.name, ImageNode("file", mode, content=content, mtime=_seconds(member))
+                yield member.name, ImageNode("file", mode, content=content, mtime=_valid_mtime(member))
 
     def open(self, name: str) -> IO[bytes] | None:
         """Open a file of the archive; None if it does not exist. Follows links only inside the archive."""
@@ -142,7 +142,7 @@ class _BoundedReads(io.BufferedIOBase):
         return True
 
 
-def _seconds(member: tarfile.TarInfo) -> float | None:
+def _valid_mtime(member: tarfile.TarInfo) -> float | None:
     """The modification time of a member; None if it is out of range."""
     return member.mtime if 0 <= member.mtime < _MAX_SECONDS else None
 
@@ -205,7 +205,7 @@ def write_tree(top_node: ImageNode, folder: Path) -> None:
                 here.create_folder(name)
                 folders.append((path, node))
             elif (first := written.get(id(node))) is not None:
-                _link(handle, first, here, name)
+                _create_hard_link(handle, first, here, name)
             else:
                 written[id(node)] = path
                 _write_leaf(here, name, node)
@@ -228,7 +228,7 @@ def _write_leaf(folder: FolderHandle, name: str, node: ImageNode) -> None:
             os.utime(file.fileno(), (node.mtime, node.mtime))
 
 
-def _link(top_handle: FolderHandle, first: str, folder: FolderHandle, name: str) -> None:
+def _create_hard_link(top_handle: FolderHandle, first: str, folder: FolderHandle, name: str) -> None:
     above, _, known = first.rpartition("/")
     with open_inner_folder(top_handle, above) as there:
         os.link(
@@ -257,7 +257,7 @@ def pack_folder(
     linked: dict[tuple[int, int], str] = {}
     with FolderHandle.at(os.fspath(folder)) as top, tarfile.open(fileobj=target, mode="w|") as archive:
         archive.addfile(_member(".", top.own_stat()))
-        for entry in _below(top, names) if names else walk_tree(top):
+        for entry in _walk_named_entries(top, names) if names else walk_tree(top):
             found, member = entry.found, _member(entry.path, entry.found)
             if entry.kind == "link":
                 member.type = tarfile.SYMTYPE
@@ -276,7 +276,7 @@ def pack_folder(
             archive.addfile(member)
 
 
-def _below(top_handle: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
+def _walk_named_entries(top_handle: FolderHandle, names: Collection[str]) -> Iterator[TreeEntry]:
     """Yield the given names, if they exist in the folder, and everything below them."""
     for name in names:
         found = top_handle.find(name)

@@ -64,13 +64,13 @@ class TemplateStore:
 
         Setuid and setgid bits are dropped.
         """
-        with self._incoming() as place, FolderHandle.at(os.path.realpath(source)) as top:
+        with self._temporary_folder() as place, FolderHandle.at(os.path.realpath(source)) as top:
             os.mkdir(place / TEMPLATE_TREE_NAME)
             with FolderHandle.at(os.fspath(place / TEMPLATE_TREE_NAME)) as tree:
                 for name in top.names():
                     copy_tree(top, name, tree, name)
                 _set_template_modes(tree)
-            return self._keep(place, f"folder {source}")
+            return self._store_template(place, f"folder {source}")
 
     def add_tarball(self, source: str | Path | IO[bytes]) -> Template:
         """Create a template from a tar archive, compressed or not.
@@ -84,9 +84,9 @@ class TemplateStore:
         return self._add_tarball(source, "tarball")
 
     def _add_tarball(self, packed: IO[bytes], source: str) -> Template:
-        with self._incoming() as place:
+        with self._temporary_folder() as place:
             unpack_archive(packed, place / TEMPLATE_TREE_NAME, place)
-            return self._keep(place, source)
+            return self._store_template(place, source)
 
     def add_image(self, source: str | Path, *, folder: str = "") -> Template:
         """Create a template from a container image on disk, or from one folder of it such as `/app`.
@@ -94,9 +94,9 @@ class TemplateStore:
         The image is an OCI layout (folder or tar archive) or the output of `docker save`. Paths outside the
         image are refused.
         """
-        with self._incoming() as place:
+        with self._temporary_folder() as place:
             digest = unpack_image(source, place / TEMPLATE_TREE_NAME, place, folder=folder)
-            return self._keep(place, f"image {digest} {folder}".strip())
+            return self._store_template(place, f"image {digest} {folder}".strip())
 
     def add_git_commit(
         self, repository: str | Path, commit: str = "HEAD", *, with_repository: bool = True
@@ -106,17 +106,17 @@ class TemplateStore:
         Only objects are read: no filter, hook, remote or other setting of the repository is used. Git LFS
         files stay pointers, and missing objects are an error.
         """
-        with self._incoming() as place:
+        with self._temporary_folder() as place:
             tree = place / TEMPLATE_TREE_NAME
             found = write_commit(repository, commit, tree, with_repository=with_repository)
-            return self._keep(place, f"commit {found}", commit=found if with_repository else "")
+            return self._store_template(place, f"commit {found}", commit=found if with_repository else "")
 
     def add_stored(self, digest: str, packed: IO[bytes]) -> Template:
         """Recreate a template from a tar archive of its tree that was stored under its digest.
 
         Raises `StorageFault` if the content does not match the digest.
         """
-        with self._incoming() as place:
+        with self._temporary_folder() as place:
             stored, tree = place / "stored", place / TEMPLATE_TREE_NAME
             try:
                 unpack_archive(packed, stored, place)
@@ -129,13 +129,13 @@ class TemplateStore:
                 else:
                     commit = ""
                     stored.rename(tree)
-                return self._keep(place, "store", commit=commit, digest=digest)
+                return self._store_template(place, "store", commit=commit, digest=digest)
             except UsageError as problem:
-                raise _damaged(digest, str(problem)) from problem
+                raise _damaged_template_fault(digest, str(problem)) from problem
 
     def get(self, digest: str) -> Template:
         """Return a template by digest. Raises `NotFound`."""
-        place = self._place(digest)
+        place = self._template_folder(digest)
         try:
             facts = json.loads((place / TEMPLATE_FACTS_NAME).read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -146,11 +146,11 @@ class TemplateStore:
 
     def tree(self, digest: str) -> Path:
         """The folder with a template's files, whether or not it exists."""
-        return self._place(digest) / TEMPLATE_TREE_NAME
+        return self._template_folder(digest) / TEMPLATE_TREE_NAME
 
     def has(self, digest: str) -> bool:
         """Whether a template exists in the store."""
-        return (self._place(digest) / TEMPLATE_FACTS_NAME).is_file()
+        return (self._template_folder(digest) / TEMPLATE_FACTS_NAME).is_file()
 
     def digests(self) -> list[str]:
         """The digests of all templates in the store."""
@@ -161,16 +161,16 @@ class TemplateStore:
     def touch(self, digest: str) -> None:
         """Mark a template as used now."""
         with contextlib.suppress(FileNotFoundError):
-            os.utime(self._place(digest) / TEMPLATE_FACTS_NAME)
+            os.utime(self._template_folder(digest) / TEMPLATE_FACTS_NAME)
 
     def unused_seconds(self, digest: str) -> float:
         """Seconds since a template was last used."""
-        return time.time() - (self._place(digest) / TEMPLATE_FACTS_NAME).stat().st_mtime
+        return time.time() - (self._template_folder(digest) / TEMPLATE_FACTS_NAME).stat().st_mtime
 
     def remove(self, digest: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             # Delete the facts first: without them, a partly deleted template is not found any more.
-            (self._place(digest) / TEMPLATE_FACTS_NAME).unlink()
+            (self._template_folder(digest) / TEMPLATE_FACTS_NAME).unlink()
         if self.folder.is_dir():
             with FolderHandle.at(os.fspath(self.folder)) as top:
                 remove_tree(top, digest)
@@ -189,7 +189,7 @@ class TemplateStore:
         return len(left)
 
     @contextmanager
-    def _incoming(self) -> Iterator[Path]:
+    def _temporary_folder(self) -> Iterator[Path]:
         self.folder.mkdir(0o700, parents=True, exist_ok=True)
         place = self.folder / f".{secrets.token_hex(8)}"
         place.mkdir(0o700)
@@ -198,21 +198,21 @@ class TemplateStore:
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
-    def _place(self, digest: str) -> Path:
+    def _template_folder(self, digest: str) -> Path:
         """The folder of a template and its metadata, whether or not it exists."""
         if not _is_digest(digest):
             raise NotFound(f"{digest[:80]!r} is not a template digest.", hint="Use 64 hexadecimal digits.")
         return self.folder / digest
 
-    def _keep(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
+    def _store_template(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
         found, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
         if digest and found != digest:
-            raise _damaged(digest, "The digest of its content does not match.")
+            raise _damaged_template_fault(digest, "The digest of its content does not match.")
         if not self.has(found):
             facts = {"files": files, "bytes": size, "source": source, "made": time.time()}
             (place / TEMPLATE_FACTS_NAME).write_text(json.dumps(facts))
             try:
-                os.rename(place, self._place(found))
+                os.rename(place, self._template_folder(found))
             except OSError:  # race: another process created the same template
                 if not self.has(found):
                     raise
@@ -223,7 +223,7 @@ def _is_digest(name: str) -> bool:
     return TEMPLATE_DIGEST.fullmatch(name) is not None
 
 
-def _damaged(digest: str, problem: str) -> StorageFault:
+def _damaged_template_fault(digest: str, problem: str) -> StorageFault:
     return StorageFault(
         f"The stored template {digest[:12]} is damaged or was replaced: {problem}",
         hint="Check who can write to the object store, and add the template to the fleet again.",

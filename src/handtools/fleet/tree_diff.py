@@ -31,16 +31,18 @@ def tree_differences(old: str, new: str, layers: Sequence[str] | None = None) ->
 
     `layers` are the overlayfs layers that contain the changes. Without them everything is compared.
     """
-    return list(_compared(old, new, "", layers))
+    return list(_differences_below(old, new, "", layers))
 
 
-def _compared(old: str, new: str, path: str, layers: Sequence[str] | None) -> Iterator[TreeDifference]:
+def _differences_below(
+    old: str, new: str, path: str, layers: Sequence[str] | None
+) -> Iterator[TreeDifference]:
     names, layers = _changed_names(path, layers)
     if names is None:
-        names = {*_names(os.path.join(old, path)), *_names(os.path.join(new, path))}
+        names = {*_names_in_folder(os.path.join(old, path)), *_names_in_folder(os.path.join(new, path))}
     for name in sorted(names):
         inner = join_path(path, name)
-        before, after = (_found(os.path.join(top, inner)) for top in (old, new))
+        before, after = (_stat_or_none(os.path.join(top, inner)) for top in (old, new))
         if before is None and after is None:
             continue
         was_folder, is_folder = (
@@ -48,11 +50,11 @@ def _compared(old: str, new: str, path: str, layers: Sequence[str] | None) -> It
         )
         if before is None or after is None:
             yield TreeDifference(inner, "added" if before is None else "removed", is_folder or was_folder)
-        elif not _same(os.path.join(old, inner), before, os.path.join(new, inner), after):
+        elif not _is_unchanged(os.path.join(old, inner), before, os.path.join(new, inner), after):
             yield TreeDifference(inner, "changed", is_folder)
         if was_folder or is_folder:
             # If it is a folder on only one side, everything below it differs: compare without the layers.
-            yield from _compared(old, new, inner, layers if was_folder and is_folder else None)
+            yield from _differences_below(old, new, inner, layers if was_folder and is_folder else None)
 
 
 def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | None, Sequence[str] | None]:
@@ -73,7 +75,7 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
             if error.errno not in _NOT_THERE_ERRNOS:
                 raise
             # The layer does not have the folder. If it has a file instead, a higher layer made a new folder.
-            if path and _blocks(layer, path):
+            if path and _has_non_folder(layer, path):
                 return None, None
     return names, layers
 
@@ -85,12 +87,12 @@ def _replaces_folder(top_handle: FolderHandle, path: str) -> bool:
         return found is not None and entry_meaning(TreeEntry(path, parent, name, found)) == "opaque"
 
 
-def _blocks(layer: str, path: str) -> bool:
+def _has_non_folder(layer: str, path: str) -> bool:
     """Whether a layer has a non-folder at a path or at one of its parents."""
     place = layer
     for part in path.split("/"):
         place = os.path.join(place, part)
-        found = _found(place)
+        found = _stat_or_none(place)
         if found is None:
             return False
         if not stat.S_ISDIR(found.st_mode):
@@ -98,21 +100,21 @@ def _blocks(layer: str, path: str) -> bool:
     return False
 
 
-def _names(folder: str) -> list[str]:
+def _names_in_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _found(path: str) -> os.stat_result | None:
+def _stat_or_none(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def _same(old: str, before: os.stat_result, new: str, after: os.stat_result) -> bool:
+def _is_unchanged(old: str, before: os.stat_result, new: str, after: os.stat_result) -> bool:
     if stat.S_IFMT(before.st_mode) != stat.S_IFMT(after.st_mode):
         return False
     if stat.S_ISLNK(before.st_mode):
@@ -149,10 +151,10 @@ def apply_differences(differences: Sequence[TreeDifference], source: str, target
                     continue  # already removed with its parent folder
                 continue
             with open_inner_folder(new, above) as here, open_inner_folder(old, above) as there:
-                _bring(here, there, name)
+                _copy_entry(here, there, name)
 
 
-def _bring(handle: FolderHandle, folder_handle: FolderHandle, name: str) -> None:
+def _copy_entry(handle: FolderHandle, folder_handle: FolderHandle, name: str) -> None:
     found, known = handle.stat(name), folder_handle.find(name)
     if not stat.S_ISDIR(found.st_mode):
         if known is not None:

@@ -215,9 +215,9 @@ class _SegmentHead:
     @classmethod
     def read(cls, line: bytes) -> Self:
         """Parse the header of a segment. Raises `StorageFault` if `Segment.pack` can't have written it."""
-        head = _table(line)
-        states = [_state_of(row) for row in _listed(head.get("paths"))]
-        sizes = [_whole_number(each) for each in _listed(head.get("sizes"))]
+        head = _parse_header(line)
+        states = [_state_of(row) for row in _valid_list(head.get("paths"))]
+        sizes = [_whole_number(each) for each in _valid_list(head.get("sizes"))]
         kept = _whole_number(head.get("kept"))
         if len(sizes) != len(states) + 2 or kept > len(states):
             raise _bad_log("a segment whose header does not match its parts")
@@ -244,21 +244,21 @@ def _read_exactly(stream: zstandard.ZstdDecompressionReader, size: int) -> bytes
     return data
 
 
-def _parsed(text: bytes) -> Any:
+def _parse_json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise _bad_log("data that is not JSON") from problem
 
 
-def _table(text: bytes) -> dict[str, Any]:
-    found = _parsed(text)
+def _parse_header(text: bytes) -> dict[str, Any]:
+    found = _parse_json(text)
     if not isinstance(found, dict):
         raise _bad_log("a segment without a header")
     return found
 
 
-def _listed(value: Any) -> list[Any]:
+def _valid_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise _bad_log("a segment without a list of its parts")
     return value
@@ -347,10 +347,10 @@ class LogStore:
 
     def head(self, name: str) -> LogHead | None:
         """The head of a workspace's log; None if it has no log."""
-        found = self._get(self._key(name, _HEAD), _MAX_NOTE_BYTES)
+        found = self._get_object(self._key(name, _HEAD), _MAX_NOTE_BYTES)
         if found is None:
             return None
-        match _parsed(found):
+        match _parse_json(found):
             case [str(template), str(tenant), str(parent), int(segment)] if (
                 TEMPLATE_DIGEST.fullmatch(template)
                 and (not parent or WORKSPACE_NAME.fullmatch(parent))
@@ -361,20 +361,20 @@ class LogStore:
 
     def placed_on(self, name: str) -> str:
         """The host that a workspace was last moved to; empty if it was never moved."""
-        return self._placement(name)[1]
+        return self._move_count_and_host(name)[1]
 
     def place(self, name: str, host: str) -> None:
         """Assign a workspace to a host. Raises `SegmentTaken` if another host was assigned concurrently."""
-        number, known = self._placement(name)
+        number, known = self._move_count_and_host(name)
         place = self._key(name, f"place-{number:08d}")
         if known != host and self._put_new(place, host.encode()) == "other":
             raise SegmentTaken(f"Workspace {name} was moved to another host at the same time.")
 
-    def _placement(self, name: str) -> tuple[int, str]:
+    def _move_count_and_host(self, name: str) -> tuple[int, str]:
         """How often a workspace was moved, and the host that it was last moved to."""
         host = ""
         for number in range(MAX_LOG_SEGMENTS):
-            found = self._get(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
+            found = self._get_object(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
             if found is None:
                 return number, host
             host = found.decode("ascii", "replace")
@@ -384,7 +384,7 @@ class LogStore:
 
     def objects(self, name: str) -> LogObjects:
         """List the stored objects of a log."""
-        names = set(self._names(self._key(name)))
+        names = set(self._object_names(self._key(name)))
         return LogObjects(
             frozenset(int(each) for each in names if _SEGMENT_NAME.fullmatch(each)),
             frozenset(int(found[1]) for each in names if (found := _CHECKPOINT_NAME.fullmatch(each))),
@@ -399,7 +399,7 @@ class LogStore:
 
     def segment(self, name: str, number: int) -> bytes | None:
         """A stored segment; None if it does not exist."""
-        return self._get(self._key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
+        return self._get_object(self._key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
 
     def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
         """Stored segments, fetched concurrently."""
@@ -412,7 +412,7 @@ class LogStore:
 
     def checkpoint(self, name: str, number: int) -> bytes | None:
         """A stored checkpoint; None if it does not exist."""
-        return self._get(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES)
+        return self._get_object(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def put_base(self, name: str, number: int, packed: bytes) -> None:
         """Store the initial state of forks made after `number` segments."""
@@ -420,14 +420,14 @@ class LogStore:
 
     def base(self, name: str, number: int) -> bytes | None:
         """The initial state of forks made after `number` segments; None if it does not exist."""
-        return self._get(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
+        return self._get_object(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def delete_segments(self, name: str, numbers: Iterable[int], checkpoint: int) -> None:
         """Delete segments that a newer checkpoint replaces, and the previous checkpoint if there is one."""
         names = [f"{number:08d}" for number in numbers]
         if checkpoint:
             names.append(f"{checkpoint:08d}{_CHECKPOINT_SUFFIX}")
-        self._delete(self._key(name, each) for each in names)
+        self._delete_objects(self._key(name, each) for each in names)
 
     def collect_daily_garbage(self) -> int | None:
         """Delete unneeded logs and return their number, or None if a host has already done it today.
@@ -437,8 +437,8 @@ class LogStore:
         today = time.strftime("%Y-%m-%d", time.gmtime())
         if self._put_new(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
             return None
-        earlier = [each for each in self._names(_COLLECTIONS) if each < today]
-        self._delete(f"{_COLLECTIONS}/{each}" for each in earlier)
+        earlier = [each for each in self._object_names(_COLLECTIONS) if each < today]
+        self._delete_objects(f"{_COLLECTIONS}/{each}" for each in earlier)
         return self.collect_garbage()
 
     def collect_garbage(self, *, min_age: float = REMOVED_LOG_SECONDS) -> int:
@@ -447,7 +447,7 @@ class LogStore:
         Logs that a fork needs are kept. Returns the number of deleted logs. It lists every log and reads the
         head of each active one, so run it once a day, not for each call.
         """
-        names = [each for each in self._names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
+        names = [each for each in self._object_names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
             objects = dict(zip(names, threads.map(self.objects, names), strict=True))
             ended = {name for name, found in objects.items() if found.is_ended}
@@ -455,17 +455,19 @@ class LogStore:
             needed = {head.parent for head in heads if head is not None}
         gone = 0
         for name in ended - needed:
-            if time.time() - self._modified(self._key(name, _REMOVED)) >= min_age:
+            if time.time() - self._modification_time(self._key(name, _REMOVED)) >= min_age:
                 # Delete the head and the removal mark last: if interrupted, the next collection continues.
-                inner = [each for each in self._names(self._key(name)) if each not in {_HEAD, _REMOVED}]
+                inner = [
+                    each for each in self._object_names(self._key(name)) if each not in {_HEAD, _REMOVED}
+                ]
                 for some in (inner, [_HEAD], [_REMOVED]):
-                    self._delete(self._key(name, each) for each in some)
+                    self._delete_objects(self._key(name, each) for each in some)
                 gone += 1
         return gone
 
     def put_template(self, template: Template) -> None:
         """Store a template for hosts that do not have it."""
-        if self._retried(lambda: self._objects.has(f"templates/{template.digest}")):
+        if self._call_with_retries(lambda: self._objects.has(f"templates/{template.digest}")):
             return
         compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
         with TemporaryFile() as packed:
@@ -477,7 +479,7 @@ class LogStore:
     def fetch_template(self, digest: str, store: TemplateStore) -> Template:
         """Download a template. Raises `NotFound`, or `StorageFault` if the digest does not match."""
         is_digest = TEMPLATE_DIGEST.fullmatch(digest)
-        packed = self._get(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
+        packed = self._get_object(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
         if packed is None:
             raise NotFound(f"Template {digest[:12]} is not stored.", hint="Add it to the fleet again.")
         return store.add_stored(digest, io.BytesIO(packed))
@@ -487,37 +489,37 @@ class LogStore:
 
         def put() -> Literal["new", "same", "other"]:
             try:
-                self._create(key, data)
+                self._create_object(key, data)
             except self._objects.errors:
                 # Stores report an existing key in different ways, so look. If the response to our own
                 # request was lost, the existing object is ours.
-                found = self._get(key, len(data), is_compared=True)
+                found = self._get_object(key, len(data), is_compared=True)
                 if found is None:
                     raise
                 return "same" if found == data else "other"
             return "new"
 
-        return self._retried(put)
+        return self._call_with_retries(put)
 
-    def _create(self, key: str, data: bytes) -> None:
+    def _create_object(self, key: str, data: bytes) -> None:
         self._objects.create(key, data)
 
-    def _get(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
+    def _get_object(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
         """An object; None if it does not exist. More than `most` bytes are an error, unless `is_compared`."""
-        found = self._retried(lambda: self._objects.get(key, most + 1))
+        found = self._call_with_retries(lambda: self._objects.get(key, most + 1))
         if found is not None and len(found) > most and not is_compared:
             raise _bad_log(f"{key}, of more than {most:,} bytes")
         return found
 
-    def _names(self, folder: str) -> list[str]:
-        return self._retried(lambda: self._objects.names(folder))
+    def _object_names(self, folder: str) -> list[str]:
+        return self._call_with_retries(lambda: self._objects.names(folder))
 
-    def _modified(self, key: str) -> float:
-        return self._retried(lambda: self._objects.modified(key))
+    def _modification_time(self, key: str) -> float:
+        return self._call_with_retries(lambda: self._objects.modified(key))
 
-    def _delete(self, keys: Iterable[str]) -> None:
+    def _delete_objects(self, keys: Iterable[str]) -> None:
         listed = list(keys)
-        self._retried(lambda: self._objects.delete(listed))
+        self._call_with_retries(lambda: self._objects.delete(listed))
 
     def _key(self, name: str, key: str = "") -> str:
         """The key of an object in a workspace's log, or of the log's folder."""
@@ -525,7 +527,7 @@ class LogStore:
             raise NotFound(f"{name[:80]!r} is not a valid workspace name.", hint="List the workspaces.")
         return f"workspaces/{name}/{key}".rstrip("/")
 
-    def _retried(self, work: Callable[[], T]) -> T:
+    def _call_with_retries(self, work: Callable[[], T]) -> T:
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(PUT_ATTEMPTS):
             try:
@@ -556,12 +558,12 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
                         continue
                     entry = TreeEntry(path, folder, name, found)
                     if not (whole and entry.is_folder):
-                        states += _states(path, entry)
+                        states += _state_of_entry(path, entry)
                         continue
                     states.append(PathState(path, "tree", entry.mode))
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
-                            states += _states(f"{path}/{each.path}", each)
+                            states += _state_of_entry(f"{path}/{each.path}", each)
             except OSError as error:
                 if error.errno not in _NOT_THERE_ERRNOS:
                     raise
@@ -569,7 +571,7 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     return states
 
 
-def _states(path: str, entry: TreeEntry) -> Iterator[PathState]:
+def _state_of_entry(path: str, entry: TreeEntry) -> Iterator[PathState]:
     """The state of an entry. Yields nothing for other kinds than files, symlinks and folders."""
     if entry.kind == "folder":
         yield PathState(path, "folder", entry.mode)

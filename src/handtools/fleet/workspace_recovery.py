@@ -84,7 +84,7 @@ def ship_workspace(
     continued the log, `StorageFault` if the changes can't be stored now.
     """
     try:
-        return _shipped(
+        return _append_new_changes(
             log, store, name, journal=journal, shipped=shipped, writer=writer, is_writing=is_writing
         )
     except OSError as error:
@@ -94,7 +94,7 @@ def ship_workspace(
         ) from error
 
 
-def _shipped(
+def _append_new_changes(
     log: LogStore,
     store: WorkspaceStore,
     name: str,
@@ -157,7 +157,7 @@ def store_checkpoint(
     This only shortens the log, so a failure is not raised: it is tried again after the next change.
     """
     state = store.state(name)
-    beside = [*_newest_kept_states(state, shipped.kept), *_backup_states(state, _backups(state))]
+    beside = [*_newest_kept_states(state, shipped.kept), *_backup_states(state, _backup_names(state))]
     whole = journal.copied_since(JournalPosition())
     # The next segment must contain the full journal, even if storing the checkpoint seems to fail: then no
     # WAL frame is missing or duplicated.
@@ -216,7 +216,7 @@ def recover_workspace(
             if head.parent
             else store.create(head.template, name=name, tenant=head.tenant)
         )
-        _restore(store, name, head, read)
+        _apply_log(store, name, head, read)
         entry, kept = _newest_entry(store, name), _kept_files(store.state(name), {})
     except OSError as error:
         store.remove(name)
@@ -232,7 +232,7 @@ def recover_workspace(
     return RecoveredWorkspace(record, replace(read.position, entry=entry, kept=kept))
 
 
-def _restore(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
+def _apply_log(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
     """Apply the log to a newly created workspace."""
     state, root = str(store.state(name)), str(store.root(name))
     if read.has_checkpoint and head.parent:
@@ -288,7 +288,7 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
         while end in objects.segments and end - first < MAX_LOG_SEGMENTS:
             end += 1
         packed = log.segments(name, range(first, end))
-        taken = None if None in packed else _fenced(log, name, end, writer)
+        taken = None if None in packed else _append_fence(log, name, end, writer)
         if taken is None or log.objects(name).newest_checkpoint != first:
             continue
         stored = [each for each in (*packed, *taken) if each is not None]
@@ -307,7 +307,7 @@ def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
     raise Busy(f"Workspace {name} is being used by another host.", hint="Try again.")
 
 
-def _fenced(log: LogStore, name: str, number: int, writer: str) -> list[bytes] | None:
+def _append_fence(log: LogStore, name: str, number: int, writer: str) -> list[bytes] | None:
     """Append a fence at `number` or at the first free number after it.
 
     Returns the segments from `number` to the fence; None if one of them was deleted.
@@ -360,7 +360,7 @@ def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, 
 
 def _kept_states(state: Path, paths: Iterable[str]) -> list[PathState]:
     return path_states(
-        str(state), {path: False for path in paths if _size(state / path) <= MAX_KEPT_FILE_BYTES}
+        str(state), {path: False for path in paths if _total_size(state / path) <= MAX_KEPT_FILE_BYTES}
     )
 
 
@@ -374,7 +374,7 @@ def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> lis
     return _kept_states(state, chosen)
 
 
-def _backups(state: Path) -> list[str]:
+def _backup_names(state: Path) -> list[str]:
     """The names in the vault, newest first."""
     backups = state / VAULT_FOLDER
     return (
@@ -390,14 +390,14 @@ def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
     for ref in refs:
         if not {"", ".", ".."}.isdisjoint(ref.split("/")):
             continue  # the journal may come from the store, and be forged to name paths outside the vault
-        size = _size(state / VAULT_FOLDER / ref)
+        size = _total_size(state / VAULT_FOLDER / ref)
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True
             left -= size
     return path_states(str(state), chosen)
 
 
-def _size(path: Path) -> int:
+def _total_size(path: Path) -> int:
     """The size of a file, or of all files in a folder; 0 if the path does not exist."""
     if path.is_dir() and not path.is_symlink():
         with FolderHandle.at(os.fspath(path)) as top:

@@ -125,11 +125,11 @@ class WorkspaceStore:
     def create(self, template: str, *, name: str = "", tenant: str = "") -> WorkspaceRecord:
         """Create a workspace from a template and open it. Raises `NotFound` for an unknown template."""
         self.templates.get(template)
-        with self._changing():
+        with self._lock_store():
             record = WorkspaceRecord(
                 name or secrets.token_hex(8), template, self.kind, tenant=tenant, made=time.time()
             )
-            self._begin(record)
+            self._create_from_record(record)
         return record
 
     def open(self, name: str) -> Path:
@@ -139,22 +139,22 @@ class WorkspaceStore:
         """
         with self._lock:
             if name not in self._owned:
-                self._open(self.get(name))
+                self._lock_and_mount(self.get(name))
             elif (record := self.get(name)).kind == "overlay" and not (
                 self._is_frozen(record) and is_mounted(self.root(name))
             ):
-                with self._mounting():
+                with self._lock_mount_point():
                     self._mount(record)  # a disk error during a fork may have left it unmounted
             return self.root(name)
 
-    def _open(self, record: WorkspaceRecord) -> None:
-        lock = try_lock(self._place(record.id) / "lock")
+    def _lock_and_mount(self, record: WorkspaceRecord) -> None:
+        lock = try_lock(self._workspace_folder(record.id) / "lock")
         if lock is None:
             raise Busy(f"Workspace {record.id} is open in another process.", hint="Use its host.")
         self._owned[record.id] = lock
         if record.kind == "overlay":
             try:
-                with self._mounting():
+                with self._lock_mount_point():
                     if not self.mounts_left and make_mount_point(self._mount_point):
                         self.mounts_left = os.fspath(self._mount_point)
                     self._mount(record)
@@ -174,7 +174,7 @@ class WorkspaceStore:
 
     def _leave_mount_point(self) -> None:
         if self.mounts_left and not self._owned:
-            with self._mounting():
+            with self._lock_mount_point():
                 remove_mount_point(self.mounts_left)
                 self.mounts_left = ""
 
@@ -189,16 +189,16 @@ class WorkspaceStore:
 
     def root(self, name: str) -> Path:
         """The folder of a workspace's files, which are accessible while it is open."""
-        return self._place(name) / "root"
+        return self._workspace_folder(name) / "root"
 
     def state(self, name: str) -> Path:
         """The folder of a workspace's journal, which is outside its files."""
-        return self._place(name) / "state"
+        return self._workspace_folder(name) / "state"
 
     def get(self, name: str) -> WorkspaceRecord:
         """Return the metadata of a workspace. Raises `NotFound`."""
         try:
-            value = json.loads((self._place(name) / "workspace.json").read_bytes())
+            value = json.loads((self._workspace_folder(name) / "workspace.json").read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValueError):
             raise NotFound(f"Workspace {name} not found.", hint="List the workspaces.") from None
         except OSError as error:
@@ -226,11 +226,11 @@ class WorkspaceStore:
         records: list[WorkspaceRecord] = []
         try:
             self.open(name)
-            with self._changing():
-                record = self._frozen(self.get(name))
+            with self._lock_store():
+                record = self._freeze_upper_layer(self.get(name))
                 for each in names or [secrets.token_hex(8) for _ in range(count)]:
                     fork = replace(record, id=each, base=record.layers, parent=name, made=time.time())
-                    self._begin(fork)
+                    self._create_from_record(fork)
                     records.append(fork)
         except OSError as error:
             for fork in records:
@@ -254,7 +254,7 @@ class WorkspaceStore:
             return tree_differences(base, root)
         own = record.layers[len(shared) :]
         return tree_differences(
-            base, root, [*map(self._layer, own), os.fspath(self._place(name) / "upper")]
+            base, root, [*map(self._layer_path, own), os.fspath(self._workspace_folder(name) / "upper")]
         )
 
     @contextmanager
@@ -263,12 +263,12 @@ class WorkspaceStore:
         record = self.get(name)
         tree = os.fspath(self.templates.get(record.template).tree)
         if record.kind == "copy" or not record.base:
-            yield self._layer(record.base[-1]) if record.base else tree
+            yield self._layer_path(record.base[-1]) if record.base else tree
             return
-        place = self._place(name) / f"base-{secrets.token_hex(4)}"
+        place = self._workspace_folder(name) / f"base-{secrets.token_hex(4)}"
         place.mkdir()
         try:
-            mount_overlay(place, [*map(self._layer, reversed(record.base)), tree])
+            mount_overlay(place, [*map(self._layer_path, reversed(record.base)), tree])
             yield os.fspath(place)
         finally:
             unmount(place)
@@ -277,7 +277,7 @@ class WorkspaceStore:
     def usage(self, name: str) -> WorkspaceDiskUsage:
         """The disk usage of a workspace since it was created or last forked."""
         record = self.get(name)
-        top = self._place(name) / ("upper" if record.kind == "overlay" else "root")
+        top = self._workspace_folder(name) / ("upper" if record.kind == "overlay" else "root")
         files = size = 0
         with FolderHandle.at(os.fspath(top)) as handle:
             for entry in walk_tree(handle):
@@ -301,31 +301,31 @@ class WorkspaceStore:
     def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
         """Record that a workspace was forked from `parent`."""
         record = replace(self.get(name), parent=parent)
-        self._write(record)
+        self._write_record(record)
         return record
 
     def remove(self, name: str) -> None:
         """Delete a workspace and its journal. Its forks are not affected."""
-        with self._changing():
+        with self._lock_store():
             self.close(name)
             with contextlib.suppress(FileNotFoundError):
-                (self._place(name) / "workspace.json").unlink()
-            _remove(self._place(name))
+                (self._workspace_folder(name) / "workspace.json").unlink()
+            _remove_folder(self._workspace_folder(name))
 
     def collect_garbage(self, *, templates_unused_seconds: float = 7 * 86400.0) -> CollectedGarbage:
         """Delete unreferenced layers, long unused templates, and leftovers of interrupted operations."""
-        with self._changing():
+        with self._lock_store():
             names = self.names()
             kept = [self.get(name) for name in names]
             broken = set(os.listdir(self._workspaces)) - set(names)
             for name in broken:
                 unmount(self._workspaces / name / "root")
-                _remove(self._workspaces / name)
+                _remove_folder(self._workspaces / name)
             layers = set(os.listdir(self._layers)) - {
                 layer for record in kept for layer in (*record.layers, *record.base)
             }
             for layer in layers:
-                _remove(self._layers / layer)
+                _remove_folder(self._layers / layer)
             unused = [
                 digest
                 for digest in set(self.templates.digests()) - {record.template for record in kept}
@@ -338,13 +338,13 @@ class WorkspaceStore:
             self.templates.remove_leftovers()
         return CollectedGarbage(len(broken), len(layers), len(unused))
 
-    def _begin(self, record: WorkspaceRecord) -> None:
-        place = self._place(record.id)
+    def _create_from_record(self, record: WorkspaceRecord) -> None:
+        place = self._workspace_folder(record.id)
         if (place / "workspace.json").exists():
             raise UsageError(f"Workspace {record.id} already exists.")
         self._remove_unfinished(record.id)
         try:
-            self._make(record)
+            self._make_folders_and_open(record)
         except BaseException:
             with contextlib.suppress(
                 OSError
@@ -354,36 +354,36 @@ class WorkspaceStore:
 
     def _remove_unfinished(self, name: str) -> None:
         """Remove the leftovers of a workspace that could not be created."""
-        place = self._place(name)
+        place = self._workspace_folder(name)
         if place.exists():
             (place / "workspace.json").unlink(missing_ok=True)
             self.close(name)
-            _remove(place)
+            _remove_folder(place)
 
-    def _make(self, record: WorkspaceRecord) -> None:
-        place = self._place(record.id)
+    def _make_folders_and_open(self, record: WorkspaceRecord) -> None:
+        place = self._workspace_folder(record.id)
         place.mkdir(0o700)
         (place / "state").mkdir(0o700)
         if record.kind == "overlay":
             (place / "root").mkdir()
             self._new_upper(record)
         else:
-            source = Path(self._lowers(record)[0])
-            _copy(source, place / "root")
-        self._write(record)
+            source = Path(self._lower_folders(record)[0])
+            _copy_folder(source, place / "root")
+        self._write_record(record)
         self.templates.touch(record.template)
-        self._open(record)
+        self._lock_and_mount(record)
 
     def _new_upper(self, record: WorkspaceRecord) -> None:
-        place = self._place(record.id)
+        place = self._workspace_folder(record.id)
         if (place / "work").exists():
-            _remove(place / "work")
+            _remove_folder(place / "work")
         # Create it under another name: when `upper` exists, its work folder, owner and mode are ready too.
         unnamed = place / "upper.new"
         for folder in (place / "work", unnamed):
             folder.mkdir(0o700, exist_ok=True)
         # The upper layer's folder determines the owner and mode of the workspace's root.
-        like = os.stat(self._lowers(record)[0])
+        like = os.stat(self._lower_folders(record)[0])
         if is_root():
             with FolderHandle.at(str(place)) as ours:
                 ours.set_owner("upper.new", like)
@@ -392,51 +392,54 @@ class WorkspaceStore:
 
     def _is_frozen(self, record: WorkspaceRecord) -> bool:
         """Whether a workspace's last layer exists; it is recorded in the metadata before it is created."""
-        return not record.layers or os.path.exists(self._layer(record.layers[-1]))
+        return not record.layers or os.path.exists(self._layer_path(record.layers[-1]))
 
     def _mount(self, record: WorkspaceRecord) -> None:
-        place = self._place(record.id)
+        place = self._workspace_folder(record.id)
         unmount(place / "root")  # a killed process leaves its mounts behind
         if not self._is_frozen(record):
-            os.rename(place / "upper", self._layer(record.layers[-1]))
+            os.rename(place / "upper", self._layer_path(record.layers[-1]))
         if not (place / "upper").exists():
             self._new_upper(record)
         if (place / "work" / "work" / "incompat").exists() and not reset_work_folder(place / "work"):
             raise HostError(f"Can't mount the upper layer of workspace {record.id} again.")
         try:
             mount_overlay(
-                place / "root", self._lowers(record), os.fspath(place / "upper"), os.fspath(place / "work")
+                place / "root",
+                self._lower_folders(record),
+                os.fspath(place / "upper"),
+                os.fspath(place / "work"),
             )
         except OSError as error:
             raise HostError(f"Can't mount workspace {record.id}: {error}.") from error
 
-    def _frozen(self, record: WorkspaceRecord) -> WorkspaceRecord:
+    def _freeze_upper_layer(self, record: WorkspaceRecord) -> WorkspaceRecord:
         """Freeze the upper layer of a workspace and add a new, empty one. Returns the new metadata."""
         layer = secrets.token_hex(8)
-        place = self._place(record.id)
+        place = self._workspace_folder(record.id)
         if record.kind == "copy":
             (self._layers / layer).mkdir(0o700)
-            _copy(place / "root", self._layers / layer / "tree")
+            _copy_folder(place / "root", self._layers / layer / "tree")
             # A copy has all files itself, so only the forks use the layer.
             return replace(record, layers=(layer,))
         if not os.listdir(place / "upper"):
             return record
         if len(record.layers) + 1 >= MAX_LAYERS:
-            return self._flattened(record)
+            return self._flatten_layers(record)
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)
-        self._write(frozen)  # from here on, even after a crash, `_mount` does the rest
+        self._write_record(frozen)  # from here on, even after a crash, `_mount` does the rest
         try:
             self._mount(frozen)
         except (OSError, HostError):
             self._mount(frozen)  # try again: the error may be transient
         return frozen
 
-    def _flattened(self, record: WorkspaceRecord) -> WorkspaceRecord:
+    def _flatten_layers(self, record: WorkspaceRecord) -> WorkspaceRecord:
         """Merge all layers of a workspace into one on top of the template. Returns the new metadata."""
-        layer, place = secrets.token_hex(8), self._place(record.id)
+        layer, place = secrets.token_hex(8), self._workspace_folder(record.id)
         template = self.templates.get(record.template)
-        layers = [*map(self._layer, record.layers), os.fspath(place / "upper")]
+        layers = [*map(self._layer_path, record.layers), os.fspath(place / "upper")]
         root = os.fspath(place / "root")
         found = tree_differences(os.fspath(template.tree), root, layers)
         folder = self._layers / layer
@@ -456,44 +459,44 @@ class WorkspaceStore:
         unmount(place / "root")
         flat = replace(record, layers=(layer,))
         # If we crash before `upper` is deleted, it does no harm: the new layer has the same contents.
-        self._write(flat)
-        _remove(place / "upper")
+        self._write_record(flat)
+        _remove_folder(place / "upper")
         self._mount(flat)
         return flat
 
-    def _lowers(self, record: WorkspaceRecord) -> list[str]:
+    def _lower_folders(self, record: WorkspaceRecord) -> list[str]:
         return [
-            *map(self._layer, reversed(record.layers)),
+            *map(self._layer_path, reversed(record.layers)),
             os.fspath(self.templates.tree(record.template)),
         ]
 
-    def _layer(self, name: str) -> str:
+    def _layer_path(self, name: str) -> str:
         return os.fspath(self._layers / name / "tree")
 
-    def _place(self, name: str) -> Path:
+    def _workspace_folder(self, name: str) -> Path:
         if not WORKSPACE_NAME.fullmatch(name.removesuffix(BASE_SUFFIX)):
             raise UsageError(f"{name[:80]!r} is not a valid workspace name.")
         return self._workspaces / name
 
-    def _write(self, record: WorkspaceRecord) -> None:
-        path = self._place(record.id) / "workspace.json"
+    def _write_record(self, record: WorkspaceRecord) -> None:
+        path = self._workspace_folder(record.id) / "workspace.json"
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(asdict(record)))
         os.replace(partial, path)
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _lock_store(self) -> Iterator[None]:
         """Lock the store across threads and processes, to create or remove layers and workspaces."""
-        with self._lock, _locked(self.folder / "lock"):
+        with self._lock, _hold_file_lock(self.folder / "lock"):
             yield
 
-    def _mounting(self) -> AbstractContextManager[None]:
+    def _lock_mount_point(self) -> AbstractContextManager[None]:
         """Lock the mount point for all stores: creating it again would hide the mounts below it."""
-        return _locked(self._mount_point / "mounts-lock")
+        return _hold_file_lock(self._mount_point / "mounts-lock")
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_file_lock(path: Path) -> Iterator[None]:
     deadline = time.monotonic() + _STORE_LOCK_SECONDS
     while (lock := try_lock(path)) is None:
         if time.monotonic() > deadline:
@@ -505,7 +508,7 @@ def _locked(path: Path) -> Iterator[None]:
         unlock(lock)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_folder(source: Path, target: Path) -> None:
     with (
         FolderHandle.at(os.fspath(source.parent)) as here,
         FolderHandle.at(os.fspath(target.parent)) as there,
@@ -513,6 +516,6 @@ def _copy(source: Path, target: Path) -> None:
         copy_tree(here, source.name, there, target.name)
 
 
-def _remove(path: Path) -> None:
+def _remove_folder(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError), FolderHandle.at(os.fspath(path.parent)) as folder:
         remove_tree(folder, path.name)

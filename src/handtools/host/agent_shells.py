@@ -47,7 +47,7 @@ def client_by_ancestry() -> str:
     """
     below_shell = False
     clients: set[int] | None = None
-    for pid, name in _ancestors(os.getppid()):
+    for pid, name in _process_and_ancestors(os.getppid()):
         if below_shell:
             clients = set(_clients_of_servers()) if clients is None else clients
             if pid in clients:
@@ -63,8 +63,12 @@ def _clients_of_servers() -> Iterator[int]:
     except OSError:
         return
     for name in listed:
-        if _is_own_server(_words(name)):
-            above = (pid for pid, program in _ancestors(_parent(name)[0]) if program not in _LAUNCHERS)
+        if _is_own_server(_command_line_words(name)):
+            above = (
+                pid
+                for pid, program in _process_and_ancestors(_parent_and_own_name(name)[0])
+                if program not in _LAUNCHERS
+            )
             yield from [pid for pid in [next(above, 0)] if pid]
 
 
@@ -74,17 +78,17 @@ def _is_own_server(words: list[str]) -> bool:
     return any("mcp" in words[place + 1 : place + 2] for place in programs)
 
 
-def _ancestors(pid: int) -> Iterator[tuple[int, str]]:
+def _process_and_ancestors(pid: int) -> Iterator[tuple[int, str]]:
     """Yield a process and its ancestors, without init, with the names of their programs."""
     for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
-        above, name = _parent(str(pid))
+        above, name = _parent_and_own_name(str(pid))
         yield pid, name
         pid = above
 
 
-def _parent(pid: str) -> tuple[int, str]:
+def _parent_and_own_name(pid: str) -> tuple[int, str]:
     """Return a process's parent and the name of the process's own program; 0 and "" if it has exited."""
     try:
         with open(f"{_PROCESSES}/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -95,7 +99,7 @@ def _parent(pid: str) -> tuple[int, str]:
     return int(rest.split()[1]), head.partition("(")[2]
 
 
-def _words(pid: str) -> list[str]:
+def _command_line_words(pid: str) -> list[str]:
     try:
         with open(f"{_PROCESSES}/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             return file.read(4096).split("\0")

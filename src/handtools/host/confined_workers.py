@@ -147,7 +147,7 @@ class Workers:
             ours, theirs = socket.socketpair()
             ours.settimeout(self.limits.wait_seconds)
             with theirs, contextlib.suppress(PeerGone):
-                self._order(task, theirs)
+                self._request_fork(task, theirs)
             with contextlib.suppress(OSError):
                 if ours.recv(len(_STARTED)) == _STARTED:
                     return WorkerChild(ours, self.limits)
@@ -158,9 +158,9 @@ class Workers:
     def close(self) -> None:
         """Stop the fork server; the next task starts another."""
         with self._lock:
-            self._drop()
+            self._stop_server()
 
-    def _drop(self) -> None:
+    def _stop_server(self) -> None:
         line, self._line = self._line, None
         process, self._process = self._process, None
         if line is not None:
@@ -168,7 +168,7 @@ class Workers:
         if process is not None and self._owner == os.getpid():  # after a fork it belongs to our parent
             programs.wait_or_kill(process, _GRACE_SECONDS)
 
-    def _order(self, task: WorkerTask, child_line: socket.socket) -> None:
+    def _request_fork(self, task: WorkerTask, child_line: socket.socket) -> None:
         """Tell the fork server to fork a child for a task, starting the server if necessary."""
         message = {"module": task.module, "function": task.function, "libraries": task.libraries}
         with self._lock:
@@ -176,10 +176,10 @@ class Workers:
                 with contextlib.suppress(PeerGone):
                     send_message(self._line, message, (child_line.fileno(),))
                     return
-            self._drop()
-            send_message(self._start(), message, (child_line.fileno(),))
+            self._stop_server()
+            send_message(self._start_server(), message, (child_line.fileno(),))
 
-    def _start(self) -> socket.socket:
+    def _start_server(self) -> socket.socket:
         self._line, theirs = socket.socketpair()
         with theirs:
             self._process = programs.start_python(
@@ -284,7 +284,7 @@ class _ForkServer:
         waiting.register(self.wake, select.POLLIN)
         while True:
             idle = not self.children
-            ready = {fd for fd, _ in waiting.poll(self._pause() * 1000)}
+            ready = {fd for fd, _ in waiting.poll(self._seconds_until_deadline() * 1000)}
             if idle and not ready:
                 return
             if self.wake in ready:
@@ -292,12 +292,12 @@ class _ForkServer:
             self._reap()
             if self.line.fileno() in ready:
                 message, fds = receive_message_and_fds(self.line)
-                self._load(message["libraries"])
+                self._import_libraries(message["libraries"])
                 with socket.socket(fileno=fds[0]) as child_line:
                     pid = self._fork(message, child_line)
                 self.children[pid] = time.monotonic() + self.limits.child_seconds
 
-    def _pause(self) -> float:
+    def _seconds_until_deadline(self) -> float:
         if not self.children:
             return _IDLE_SECONDS
         return max(min(self.children.values()) - time.monotonic(), 0.0) + 0.001
@@ -309,7 +309,7 @@ class _ForkServer:
             if os.waitpid(pid, os.WNOHANG)[0]:
                 del self.children[pid]
 
-    def _load(self, libraries: Iterable[str]) -> None:
+    def _import_libraries(self, libraries: Iterable[str]) -> None:
         for name in libraries:
             if name not in self.loaded:
                 self.loaded.add(name)
@@ -357,7 +357,7 @@ def main(line: str, path: str, limits: str) -> None:
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     worker_limits = WorkerLimits(**json.loads(limits))
-    restrict = _restriction(json.loads(path), worker_limits)
+    restrict = _restriction_function(json.loads(path), worker_limits)
     server = _ForkServer(socket.socket(fileno=int(line)), wake, worker_limits, restrict, {}, set())
     try:
         with contextlib.suppress(PeerGone):
@@ -387,7 +387,7 @@ def _encoded_result(work: Task, arguments: Mapping[str, Any], data: bytes) -> by
     return b"".join((_RESULT_HEAD.pack(len(head)), head, *blobs))
 
 
-def _restriction(path: Sequence[str], worker_limits: WorkerLimits) -> Callable[[], None]:
+def _restriction_function(path: Sequence[str], worker_limits: WorkerLimits) -> Callable[[], None]:
     """Return a function that a child calls to restrict itself before it reads untrusted data."""
     import resource
 
@@ -398,7 +398,7 @@ def _restriction(path: Sequence[str], worker_limits: WorkerLimits) -> Callable[[
         resource.RLIMIT_NOFILE: _MAX_OPEN_FILES,
         resource.RLIMIT_CORE: 0,
     }
-    confine = _confinement(path) if sys.platform.startswith("linux") else lambda: None
+    confine = _confinement_function(path) if sys.platform.startswith("linux") else lambda: None
 
     def restrict() -> None:
         for number, most in limits.items():
@@ -411,7 +411,7 @@ def _restriction(path: Sequence[str], worker_limits: WorkerLimits) -> Callable[[
     return restrict
 
 
-def _confinement(path: Sequence[str]) -> Callable[[], None]:
+def _confinement_function(path: Sequence[str]) -> Callable[[], None]:
     """Return a function that blocks sockets and all files except programs, where the kernel supports it."""
     from handtools.host.sandbox.processes import pre_exec
     from handtools.host.sandbox.runners import landlock_ruleset as landlock

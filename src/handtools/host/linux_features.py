@@ -30,7 +30,7 @@ class SystemPart:
         return f"{self.stand_in}; lost: {self.loss}"
 
 
-def _lacks(name: str) -> Callable[[], bool]:
+def _missing_os_attribute_check(name: str) -> Callable[[], bool]:
     return lambda: not hasattr(os, name)
 
 
@@ -75,7 +75,7 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "Python has the call",
         "they are not copied to a file's new version",
         "security labels and ACLs of edited files",
-        _lacks("listxattr"),
+        _missing_os_attribute_check("listxattr"),
     ),
     SystemPart(
         "mount table",
@@ -89,21 +89,21 @@ SYSTEM_PARTS: tuple[SystemPart, ...] = (
         "Python has the call",
         "temporary files are used",
         "accounting of the memory that commands use in such files, if there are no cgroups",
-        _lacks("memfd_create"),
+        _missing_os_attribute_check("memfd_create"),
     ),
     SystemPart(
         "fork",
         "Python has the call",
         "each untrusted file gets a new process, and source files are parsed in the main process",
         "time; and a source file that is slow to parse blocks other work",
-        _lacks("fork"),
+        _missing_os_attribute_check("fork"),
     ),
     SystemPart(
         "pidfd",
         "Python has the call",
         "a closed socket shows that the owner exited",
         "time until a supervisor notices that its owner exited",
-        _lacks("pidfd_open"),
+        _missing_os_attribute_check("pidfd_open"),
     ),
     SystemPart(
         "overlay",

@@ -92,7 +92,7 @@ class ApprovalNotifier:
         if program is None:
             logger.warning("Can't show a desktop notification: %s is not installed.", name)
             return
-        self._start(program, arguments)
+        self._start_program(program, arguments)
 
     def _run_command(self, approval: Approval) -> None:
         name, *arguments = self._notify.command
@@ -108,9 +108,9 @@ class ApprovalNotifier:
             "agent": one_line(with_visible_characters(approval.agent), MAX_TITLE_CHARS),
             "workspace": self._root,
         }
-        self._start(program, arguments, json.dumps(question).encode())
+        self._start_program(program, arguments, json.dumps(question).encode())
 
-    def _start(self, program: Program, arguments: list[str], given: bytes = b"") -> None:
+    def _start_program(self, program: Program, arguments: list[str], given: bytes = b"") -> None:
         """Start a program with the user's environment; a background thread waits for it."""
         if not self._running.acquire(blocking=False):
             return
@@ -127,9 +127,11 @@ class ApprovalNotifier:
             if process.stdin is not None:
                 process.stdin.write(given)
                 process.stdin.close()
-        threading.Thread(target=self._await, args=(process,), name="handtools-notify", daemon=True).start()
+        threading.Thread(
+            target=self._wait_for_program, args=(process,), name="handtools-notify", daemon=True
+        ).start()
 
-    def _await(self, process: Process) -> None:
+    def _wait_for_program(self, process: Process) -> None:
         try:
             wait_or_kill(process, PROGRAM_SECONDS)
         finally:

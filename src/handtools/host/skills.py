@@ -78,8 +78,8 @@ def skill_bundle(files: HostFiles, folder: str) -> SkillFileList:
             if facts is not None and facts.kind == "file" and (depth or name != SKILL_FILE):
                 file_facts.append(facts)
             if len(file_facts) > MAX_BUNDLED_FILES:
-                return _bundle(file_facts[:MAX_BUNDLED_FILES], folder, more=True)
-    return _bundle(file_facts, folder, more=False)
+                return _skill_file_list(file_facts[:MAX_BUNDLED_FILES], folder, more=True)
+    return _skill_file_list(file_facts, folder, more=False)
 
 
 def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
@@ -91,7 +91,7 @@ def facts_of_linked_path(files: HostFiles, path: str) -> FileFacts | None:
     return facts and replace(facts, path=path)
 
 
-def _bundle(file_facts: list[FileFacts], folder: str, *, more: bool) -> SkillFileList:
+def _skill_file_list(file_facts: list[FileFacts], folder: str, *, more: bool) -> SkillFileList:
     prefix = f"{folder}/" if folder else ""
     named = [replace(facts, path=facts.path.removeprefix(prefix)) for facts in file_facts]
     return SkillFileList(tuple(sorted(named, key=lambda facts: facts.path)), more)
@@ -219,8 +219,12 @@ class SkillFolders:
         """List all skills that apply to a path, nearest first. Clears the cache and searches again."""
         self._folders.clear()
         self._cached_skills.clear()
-        own = [skill for folder in (near, *_folders_above(near)) for skill in self._inside(folder)]
-        users = [skill for shelf in self.users for skill in self._outside(shelf)]
+        own = [
+            skill
+            for folder in (near, *_folders_above(near))
+            for skill in self._skills_of_workspace_folder(folder)
+        ]
+        users = [skill for shelf in self.users for skill in self._cached_outside_skills(shelf)]
         packaged = [
             skill for shelf in self.packages() for skill in skills_outside_workspace(shelf, "package")
         ]
@@ -229,8 +233,10 @@ class SkillFolders:
 
     def skills_matching_path(self, path: str) -> list[Skill]:
         """Return the skills, except packages' skills, whose frontmatter lists a path among their files."""
-        own = [skill for folder in _folders_above(path) for skill in self._inside(folder)]
-        users = [skill for shelf in self.users for skill in self._outside(shelf)]
+        own = [
+            skill for folder in _folders_above(path) for skill in self._skills_of_workspace_folder(folder)
+        ]
+        users = [skill for shelf in self.users for skill in self._cached_outside_skills(shelf)]
         return [skill for skill in nearest_skill_per_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
@@ -238,7 +244,7 @@ class SkillFolders:
         found = [
             f"{folder}/{GUIDE_FILE}"
             for folder in _folders_above(path)
-            if folder and self._folder(folder).guide
+            if folder and self._cached_folder(folder).guide
         ]
         return [guide for guide in reversed(found) if guide != path]
 
@@ -246,19 +252,19 @@ class SkillFolders:
         """List the files of a skill other than its SKILL.md."""
         if skill.origin == "workspace":
             return skill_bundle(self.files, skill.folder)
-        return skill_bundle(self._home(skill.name), "")
+        return skill_bundle(self._files_of_skill(skill.name), "")
 
     def read(self, name: str, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Read a file of a skill outside the workspace; refuses symlinks out of the skill's folder."""
-        home = self._home(name)
+        home = self._files_of_skill(name)
         return home.read(home.locate(path), start=start, size=size)
 
     def facts(self, name: str, path: str) -> FileFacts | None:
         """Return kind, size and times of a file of a skill outside the workspace; None if it is missing."""
-        home = self._home(name)
+        home = self._files_of_skill(name)
         return home.facts(home.locate(path))
 
-    def _home(self, name: str) -> LocalFiles:
+    def _files_of_skill(self, name: str) -> LocalFiles:
         if name not in self._homes:
             self.found("")
         if name not in self._homes:
@@ -266,9 +272,9 @@ class SkillFolders:
             raise NotFound(f"There is no skill `{name}` outside the workspace.", hint=hint)
         return LocalFiles(unquote(self._homes[name].removeprefix("file://"), errors="surrogateescape"))
 
-    def _inside(self, folder: str) -> Iterator[Skill]:
+    def _skills_of_workspace_folder(self, folder: str) -> Iterator[Skill]:
         """Yield the skills in the skills folders of one workspace folder."""
-        for shelf in self._folder(folder).shelves:
+        for shelf in self._cached_folder(folder).shelves:
             cached, stamp = self._cached_skills.get(shelf), self._stamp(shelf)
             if cached is None or cached.stamp != stamp:
                 cached = _CachedSkills(stamp, tuple(workspace_skills(self.files, self.root, shelf, folder)))
@@ -276,7 +282,7 @@ class SkillFolders:
                     self._cached_skills[shelf] = cached
             yield from cached.skills
 
-    def _outside(self, shelf: Path) -> tuple[Skill, ...]:
+    def _cached_outside_skills(self, shelf: Path) -> tuple[Skill, ...]:
         """Return the skills in a folder outside the workspace, cached while the folder is unchanged."""
         stamp = _modified_at(str(shelf))
         cached = self._cached_skills.get(str(shelf))
@@ -286,7 +292,7 @@ class SkillFolders:
                 self._cached_skills[str(shelf)] = cached
         return cached.skills
 
-    def _folder(self, folder: str) -> _CachedFolder:
+    def _cached_folder(self, folder: str) -> _CachedFolder:
         known, stamp = self._folders.get(folder), self._stamp(folder)
         if known is not None and known.stamp == stamp:
             return known

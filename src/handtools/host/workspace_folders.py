@@ -40,8 +40,8 @@ def combined_workspace(folders: OneOrMoreFolders) -> Path:
     if len(folders) == 1:
         return Path(folders[0])
     real = sorted(os.path.realpath(each) for each in folders)
-    links = dict(sorted(zip(_names(real), real, strict=True)))
-    _check(links)
+    links = dict(sorted(zip(_distinct_folder_names(real), real, strict=True)))
+    _check_folders(links)
     digest = hashlib.sha256(os.fsencode("\0".join(real))).hexdigest()[:12]
     view = state_root() / COMBINED_FOLDER / f"{'+'.join([*links][:_SHOWN_NAMES])[:60]}-{digest}"
     try:
@@ -121,7 +121,7 @@ def _linked_folders(view: str) -> dict[str, str]:
         }
 
 
-def _check(links: Mapping[str, str]) -> None:
+def _check_folders(links: Mapping[str, str]) -> None:
     if len(set(links.values())) < len(links):
         raise UsageError("A folder was given twice. List each folder of a workspace only once.")
     for name, folder in links.items():
@@ -138,12 +138,14 @@ def _check(links: Mapping[str, str]) -> None:
             raise UsageError(f"{folder} contains handtools' own state. Give folders inside it instead.")
 
 
-def _names(folders: Sequence[str]) -> list[str]:
+def _distinct_folder_names(folders: Sequence[str]) -> list[str]:
     """Return a name for each folder: its own, prefixed with its parent's name if several share it."""
-    own = [_fit(os.path.basename(folder)) for folder in folders]
+    own = [_sanitized_name(os.path.basename(folder)) for folder in folders]
     often = Counter(map(str.casefold, own))
     longer = [
-        name if often[name.casefold()] == 1 else f"{_fit(os.path.basename(os.path.dirname(folder)))}-{name}"
+        name
+        if often[name.casefold()] == 1
+        else f"{_sanitized_name(os.path.basename(os.path.dirname(folder)))}-{name}"
         for name, folder in zip(own, folders, strict=True)
     ]
     taken: dict[str, str] = {}
@@ -154,7 +156,7 @@ def _names(folders: Sequence[str]) -> list[str]:
     return list(taken.values())
 
 
-def _fit(name: str) -> str:
+def _sanitized_name(name: str) -> str:
     return _UNFIT_CHARS.sub("-", name).strip("-.") or "root"
 
 

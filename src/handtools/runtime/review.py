@@ -228,7 +228,7 @@ class HeldReview:
             if len(chosen) == len(file.parts) and edited.keys().isdisjoint(ids):
                 left_out.add(path)
             elif chosen:
-                # `_rewritten` goes from the command's version to the wanted one; the latter is applied.
+                # `_change_undoing_parts` goes from the command's version to the wanted one; the latter is applied.
                 wanted = _change_undoing_parts(self.files, file, chosen, edited).after
                 changed[path] = replace(self.changes[path], after=wanted)
         delta = [changed.get(change.path, change) for change in self.finished.delta or ()]

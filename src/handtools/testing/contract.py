@@ -59,56 +59,56 @@ class ToolContract:
         return NoWeb()
 
     def test_a_good_call_succeeds_with_details_that_survive_json(self) -> None:
-        result = self._call(self._box())
+        result = self._call_tool(self._new_toolbox())
         assert result.ok, result.text
         assert isinstance(result.details, self.tool.details)
         wired = json.loads(json.dumps(result_to_json(result)))
         assert result_from_json(wired, self.tool.details) == result
 
     def test_the_result_fits_the_budget(self) -> None:
-        assert len(self._call(self._box()).text.encode()) <= MAX_RESULT_TEXT_BYTES + 200
+        assert len(self._call_tool(self._new_toolbox()).text.encode()) <= MAX_RESULT_TEXT_BYTES + 200
 
     def test_a_denied_call_changes_nothing(self) -> None:
-        box = self._box(policy=DENY_CHANGES)
-        self._call(box)
-        assert self._contents(box) == dict(self.files)
+        box = self._new_toolbox(policy=DENY_CHANGES)
+        self._call_tool(box)
+        assert self._file_contents(box) == dict(self.files)
 
     def test_a_cancelled_call_changes_nothing(self) -> None:
-        box, token = self._box(), CancelToken()
+        box, token = self._new_toolbox(), CancelToken()
         token.cancel()
-        assert self._call(box, cancel=token).status == "cancelled"
-        assert self._contents(box) == dict(self.files)
+        assert self._call_tool(box, cancel=token).status == "cancelled"
+        assert self._file_contents(box) == dict(self.files)
 
     def test_a_call_that_says_it_only_reads_changes_nothing(self) -> None:
-        box = self._box()
-        result = self._call(box)
+        box = self._new_toolbox()
+        result = self._call_tool(box)
         if self.tool.reads_only:
             assert result.changes is None
-            assert self._contents(box) == dict(self.files)
+            assert self._file_contents(box) == dict(self.files)
 
     def test_the_same_call_id_runs_once(self) -> None:
-        box = self._box()
+        box = self._new_toolbox()
         call = Call(tool=self.tool.name, args=self.args)
         first = anyio.run(box.call, call)
-        contents = self._contents(box)
+        contents = self._file_contents(box)
         assert anyio.run(box.call, call) == first
-        assert self._contents(box) == contents
+        assert self._file_contents(box) == contents
 
     def test_undo_brings_back_every_byte(self) -> None:
-        box = self._box()
+        box = self._new_toolbox()
         call = Call(tool=self.tool.name, args=self.args)
         result = anyio.run(box.call, call)
         if result.changes is not None:
             anyio.run(box.call, "undo", {"scope": "call", "name": call.id})
-        assert self._contents(box) == dict(self.files)
+        assert self._file_contents(box) == dict(self.files)
 
     def test_wrong_arguments_are_named_and_nothing_runs(self) -> None:
-        box = self._box()
+        box = self._new_toolbox()
         result = anyio.run(box.call, self.tool.name, {**self.args, "no_such_parameter": 1})
         assert result.fault is not None
         assert result.fault.code == "invalid_input"
         assert "no_such_parameter" in result.text
-        assert self._contents(box) == dict(self.files)
+        assert self._file_contents(box) == dict(self.files)
 
     def test_the_prompt_is_there_and_short(self) -> None:
         assert 0 < estimate_tokens(self.tool.prompt) <= PROMPT_TOKENS
@@ -120,16 +120,16 @@ class ToolContract:
         assert set(json_schema(self.tool.params, "gemini")["properties"]) == set(plain["properties"])
         assert all(field.title or field.description for field in self.tool.params.model_fields.values())
 
-    def _box(self, **options: Any) -> Toolbox:
+    def _new_toolbox(self, **options: Any) -> Toolbox:
         tools = [self.tool] if self.tool.name == undo.name else [self.tool, undo]
         machine = {"commands": self.commands(), "web": self.web(), "language": self.language()}
         given = {"policy": self.policy, "callbacks": self.callbacks(), **machine, **options}
         return memory_toolbox(self.files, tools=tools, **given)
 
-    def _call(self, toolbox: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
+    def _call_tool(self, toolbox: Toolbox, cancel: CancelToken | None = None) -> Result[Any]:
         return anyio.run(lambda: toolbox.call(self.tool.name, self.args, cancel=cancel))
 
-    def _contents(self, toolbox: Toolbox) -> dict[str, bytes]:
+    def _file_contents(self, toolbox: Toolbox) -> dict[str, bytes]:
         files = toolbox.workspace.files
         contents: dict[str, bytes] = getattr(files, "files", {})
         return contents

@@ -86,10 +86,10 @@ class MemoryFiles:
         self.backups = MemoryBackups()
         for path, content in (nodes or {}).items():
             node = Node("file", content) if isinstance(content, bytes) else content
-            parts = _exact(path).split("/")
+            parts = _normalised_path(path).split("/")
             for depth in range(1, len(parts)):
                 self._nodes.setdefault("/".join(parts[:depth]), Node("folder", mode=0o755))
-            self._put("/".join(parts), node)
+            self._set_node("/".join(parts), node)
 
     @property
     def is_fast_to_read(self) -> bool:
@@ -106,50 +106,50 @@ class MemoryFiles:
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         with self._lock:
-            node = self._nodes.get(self._straight(_exact(path)))
+            node = self._nodes.get(self._path_checked_for_symlinks(_normalised_path(path)))
         if node is None:
-            raise _nothing(path)
+            raise _not_found_error(path)
         if node.kind != "file":
             raise WrongKind(f"`{path}` is a folder, not a file.", hint="List it with `list`.")
         return node.data[start : None if size is None else start + size]
 
     def facts(self, path: str) -> FileFacts | None:
-        inside = _exact(path)
+        inside = _normalised_path(path)
         with self._lock:
-            return self._facts(inside or ".", self._straight(inside))
+            return self._facts_of_node(inside or ".", self._path_checked_for_symlinks(inside))
 
     def names(self, path: str) -> list[FileFacts]:
-        inside = _exact(path)
+        inside = _normalised_path(path)
         with self._lock:
-            real = self._straight(inside)
+            real = self._path_checked_for_symlinks(inside)
             node = self._nodes.get(real)
             if node is None:
-                raise _nothing(path)
+                raise _not_found_error(path)
             if node.kind != "folder":
                 raise WrongKind(f"`{path}` is not a folder.", hint="Read it instead.")
             prefix = f"{inside}/" if inside else ""
             found = [
-                self._facts(prefix + child.rpartition("/")[2], child)
+                self._facts_of_node(prefix + child.rpartition("/")[2], child)
                 for child in sorted(self._children(real))
             ]
         return [facts for facts in found if facts]
 
     def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
         with self._lock:
-            real = self._straight(_exact(path), end=False)
+            real = self._path_checked_for_symlinks(_normalised_path(path), end=False)
             node = self._nodes.get(real)
             if node and like_node and like_node.held:
-                return self._held(real, node, like_node.held)
+                return self._node_as_backup(real, node, like_node.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
     def renamed_path(self, path: str) -> str | None:
         """Always None: there is no git history in memory."""
-        _exact(path)
+        _normalised_path(path)
         return None
 
     def is_tracked_by_git(self, path: str) -> bool:
         """Always False: there is no git repository in memory."""
-        _exact(path)
+        _normalised_path(path)
         return False
 
     def git_named_paths(
@@ -171,7 +171,7 @@ class MemoryFiles:
 
     def locate(self, path: str) -> str:
         with self._lock:
-            return self._resolve(_relative(path)) or "."
+            return self._resolve_symlinks(_workspace_relative_path(path)) or "."
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
         return [PlannedWrite(change, temporary_name()) for change in changes]
@@ -183,27 +183,27 @@ class MemoryFiles:
             kept = dict(self.backups.things)
             try:
                 for step in writes:
-                    self._do(step)
+                    self._perform_write(step)
             except BaseException:
                 self._nodes, self._modified, self.backups.things = saved, modified, kept
                 raise
 
     def sweep(self, write: PlannedWrite) -> str | None:
         """Always None: a crash leaves nothing in memory."""
-        _checked(write)
+        _checked_write_path(write)
         return None
 
-    def _do(self, write: PlannedWrite) -> None:
-        change, path = write.change, _checked(write)
+    def _perform_write(self, write: PlannedWrite) -> None:
+        change, path = write.change, _checked_write_path(write)
         parent = path.rpartition("/")[0]
-        holder = self._nodes.get(self._straight(parent))
+        holder = self._nodes.get(self._path_checked_for_symlinks(parent))
         if holder is None or holder.kind != "folder":
             message = f"There is no folder `{parent}`; nothing was written."
             raise NotFound(message, hint="Create it first.")
         real = path
         now = self._nodes.get(real)
         if now and change.before and change.before.held:
-            now = self._held(real, now, change.before.held)
+            now = self._node_as_backup(real, now, change.before.held)
         same = same_nodes(change.before, now)
         both_folders = change.before and change.after and change.after.kind == "folder"
         whole = change.before and change.before.held
@@ -215,14 +215,14 @@ class MemoryFiles:
                 hint="Read it again and redo the change.",
             )
         if change.before and change.before.held:
-            self.backups.things[change.before.held.ref] = self._lift(real)
+            self.backups.things[change.before.held.ref] = self._pop_subtree(real)
         if change.after and change.after.held and change.after.is_moved_from_backups:
             for below, node in self.backups.things.pop(change.after.held.ref).items():
                 self._nodes[real + below] = node
         else:
-            self._put(real, change.after)
+            self._set_node(real, change.after)
 
-    def _held(self, real: str, node: Node, backup: BackupRef) -> Node:
+    def _node_as_backup(self, real: str, node: Node, backup: BackupRef) -> Node:
         """Describe the node at a path as it would be after moving it into the backup `backup`."""
         if node.kind != "folder":
             backup_ref = BackupRef(backup.ref, node.digest, len(node.data) if node.kind == "file" else 0)
@@ -236,12 +236,12 @@ class MemoryFiles:
             [folder_item(path, it) for path, it in below.items()], mode=node.mode or 0, ref=backup.ref
         )
 
-    def _lift(self, real: str) -> dict[str, Node]:
+    def _pop_subtree(self, real: str) -> dict[str, Node]:
         """Remove and return a node and everything below it."""
         paths = [path for path in self._nodes if path == real or path.startswith(f"{real}/")]
         return {path.removeprefix(real): self._nodes.pop(path) for path in paths}
 
-    def _put(self, path: str, node: Node | None) -> None:
+    def _set_node(self, path: str, node: Node | None) -> None:
         old = self._nodes.pop(path, None)
         self._modified[path] = time.time()
         if node is None:
@@ -255,7 +255,7 @@ class MemoryFiles:
             mode = mode & ~_PRIVILEGE | mode & kept
         self._nodes[path] = Node(node.kind, node.data, mode)
 
-    def _facts(self, shown: str, path: str) -> FileFacts | None:
+    def _facts_of_node(self, shown: str, path: str) -> FileFacts | None:
         node = self._nodes.get(path)
         if node is None:
             return None
@@ -265,7 +265,7 @@ class MemoryFiles:
     def _children(self, folder: str) -> list[str]:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
-    def _straight(self, path: str, *, end: bool = True) -> str:
+    def _path_checked_for_symlinks(self, path: str, *, end: bool = True) -> str:
         """Return a path unchanged; raises `SymlinkInPath` if a part of it is a symlink."""
         parts = path.split("/")
         for depth in range(1, len(parts) + end):
@@ -274,16 +274,16 @@ class MemoryFiles:
                 raise symlink_in_path_error(path)
         return path
 
-    def _resolve(self, path: str) -> str:
+    def _resolve_symlinks(self, path: str) -> str:
         """Resolve all symlinks in a path; the path need not exist."""
         names: list[str] = []
-        todo = deque(_parts(path))
+        todo = deque(_path_parts(path))
         links = 0
         while todo:
             part = todo.popleft()
             if part == "..":
                 if not names:
-                    raise _outside(path)
+                    raise _outside_workspace_error(path)
                 names.pop()
                 continue
             here = "/".join([*names, part])
@@ -292,27 +292,27 @@ class MemoryFiles:
                 links += 1
                 target = os.fsdecode(node.data)
                 if links > MAX_SYMLINKS or (target.startswith("/") and not _below_root(target)):
-                    raise _outside(path)
+                    raise _outside_workspace_error(path)
                 if target.startswith("/"):
                     names, target = [], target.removeprefix(MEMORY_ROOT)
-                todo.extendleft(reversed(_parts(target)))
+                todo.extendleft(reversed(_path_parts(target)))
                 continue
             if todo and (node is None or node.kind != "folder"):
                 if node is None and ".." not in todo:
                     return "/".join([*names, part, *todo])
-                raise _nothing(path)
+                raise _not_found_error(path)
             names.append(part)
         return "/".join(names)
 
 
-def _checked(write: PlannedWrite) -> str:
-    path = _exact(write.change.path)
+def _checked_write_path(write: PlannedWrite) -> str:
+    path = _normalised_path(write.change.path)
     if not path or not is_temporary_name(write.temporary):
         raise UsageError("A step needs a path below the workspace and a temporary name from `plan`.")
     return path
 
 
-def _relative(path: str) -> str:
+def _workspace_relative_path(path: str) -> str:
     try:
         inside = workspace_relative(path, MEMORY_ROOT)
     except BadPath as problem:
@@ -321,12 +321,12 @@ def _relative(path: str) -> str:
     return "" if inside == "." else inside
 
 
-def _exact(path: str) -> str:
+def _normalised_path(path: str) -> str:
     odd = {"", ".", ".."}.intersection(path.split("/"))
-    return _relative(path) if odd or "\0" in path else path
+    return _workspace_relative_path(path) if odd or "\0" in path else path
 
 
-def _parts(path: str) -> list[str]:
+def _path_parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
 
 
@@ -334,11 +334,11 @@ def _below_root(target: str) -> bool:
     return target == MEMORY_ROOT or target.startswith(f"{MEMORY_ROOT}/")
 
 
-def _nothing(path: str) -> NotFound:
+def _not_found_error(path: str) -> NotFound:
     return NotFound(f"`{path}` does not exist.", hint="List the parent folder to see its entries.")
 
 
-def _outside(path: str) -> OutsideWorkspace:
+def _outside_workspace_error(path: str) -> OutsideWorkspace:
     return OutsideWorkspace(
         f"`{path}` leads outside the workspace.", hint="Use a path inside the workspace."
     )
@@ -356,27 +356,27 @@ class MemorySearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        wanted = _compiled(patterns)
-        texts = self._texts(scope, admit)
-        every = (found for path, text in texts for found in _hits(path, text, wanted, patterns))
+        wanted = _compiled_pattern(patterns)
+        texts = self._paths_and_texts(scope, admit)
+        every = (found for path, text in texts for found in _hits_in_text(path, text, wanted, patterns))
         found = list(islice(every, most + 1))
         return Hits(tuple(found[:most]), SearchGaps(capped=len(found) > most))
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        wanted = _compiled(patterns)
-        counts = ((path, len(wanted.findall(text))) for path, text in self._texts(scope, admit))
+        wanted = _compiled_pattern(patterns)
+        counts = ((path, len(wanted.findall(text))) for path, text in self._paths_and_texts(scope, admit))
         found = list(islice((MatchCount(path, count) for path, count in counts if count), most + 1))
         return MatchCounts(tuple(found[:most]), SearchGaps(capped=len(found) > most))
 
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        asked = _selection(scope, itself=wanted != "file")
+        asked = _path_selection(scope, itself=wanted != "file")
         found = [
             entry
-            for entry in self._walk(scope.root, self._above(scope), scope, admit)
+            for entry in self._walk(scope.root, self._ignore_rules_above(scope), scope, admit)
             if wanted in {"any", entry.kind} and asked.takes(entry.path)
         ]
         found.sort(key=lambda entry: (-(entry.modified or 0.0), entry.path))
@@ -384,13 +384,13 @@ class MemorySearch:
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
         folder_entries: dict[str, list[FolderEntry]] = {}
-        waiting = [(scope.root, self._above(scope), 1)]
+        waiting = [(scope.root, self._ignore_rules_above(scope), 1)]
         left, left_out, unvisited, ignored = most, 0, 0, 0
         for folder, ignores, level in waiting:
             if left <= 0:
                 unvisited += 1
                 continue
-            entries, below, passed = self._look(folder, ignores, scope, admit)
+            entries, below, passed = self._list_folder(folder, ignores, scope, admit)
             entries.sort(key=lambda entry: (entry.kind != "folder", entry.path))
             folder_entries[folder] = entries[:left]
             left_out, ignored = left_out + len(entries[left:]), ignored + passed
@@ -403,15 +403,15 @@ class MemorySearch:
         return FolderTree(listings.pop(scope.root), listings, left_out, unvisited, ignored)
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        return ignored_paths(paths, self._into)
+        return ignored_paths(paths, self._ignore_rules_inside)
 
-    def _texts(self, scope: SearchScope, admit: PathFilter) -> Iterator[tuple[str, str]]:
-        asked = _selection(scope)
+    def _paths_and_texts(self, scope: SearchScope, admit: PathFilter) -> Iterator[tuple[str, str]]:
+        asked = _path_selection(scope)
         facts = self._files.facts(scope.root)
         if facts is not None and facts.kind == "file":
             entries = [FolderEntry(scope.root, "file")] if admit([scope.root]) else []
         else:
-            entries = list(self._walk(scope.root, self._above(scope), scope, admit))
+            entries = list(self._walk(scope.root, self._ignore_rules_above(scope), scope, admit))
         paths = [entry.path for entry in entries if entry.kind == "file" and asked.takes(entry.path)]
         for path in sorted(paths, key=lambda path: path.split("/")):
             data = self._files.read(path)
@@ -421,19 +421,19 @@ class MemorySearch:
     def _walk(
         self, folder: str, ignores: IgnoreRules, scope: SearchScope, admit: PathFilter
     ) -> Iterator[FolderEntry]:
-        entries, below, _ = self._look(folder, ignores, scope, admit)
+        entries, below, _ = self._list_folder(folder, ignores, scope, admit)
         for entry in entries:
             yield entry
             if entry.kind == "folder":
                 yield from self._walk(entry.path, below, scope, admit)
 
-    def _look(
+    def _list_folder(
         self, folder: str, ignores: IgnoreRules, scope: SearchScope, admit: PathFilter
     ) -> tuple[list[FolderEntry], IgnoreRules, int]:
         facts = self._files.names(folder)
         inside = "" if folder == "." else folder
         if not scope.ignored:
-            ignores = self._into(ignores, inside)
+            ignores = self._ignore_rules_inside(ignores, inside)
         excluded_globs = GlobSet(scope.exclude, case_sensitive=False)
         entries: list[FolderEntry] = []
         ignored = 0
@@ -452,17 +452,17 @@ class MemorySearch:
                 )
         return entries, ignores, ignored
 
-    def _above(self, scope: SearchScope) -> IgnoreRules:
+    def _ignore_rules_above(self, scope: SearchScope) -> IgnoreRules:
         ignores = IgnoreRules()
         if scope.ignored or scope.root == ".":
             return ignores
         parts = scope.root.split("/")
         for depth in range(len(parts)):
             path = "/".join(parts[:depth])
-            ignores = self._into(ignores, path)
+            ignores = self._ignore_rules_inside(ignores, path)
         return ignores
 
-    def _into(self, ignores: IgnoreRules, folder: str) -> IgnoreRules:
+    def _ignore_rules_inside(self, ignores: IgnoreRules, folder: str) -> IgnoreRules:
         git = self._files.facts(f"{folder}/.git" if folder else ".git")
         return ignores.into(folder, self._ignore_texts(folder), repository=git is not None)
 
@@ -474,7 +474,7 @@ class MemorySearch:
         }
 
 
-def _compiled(patterns: SearchPatterns) -> re.Pattern[str]:
+def _compiled_pattern(patterns: SearchPatterns) -> re.Pattern[str]:
     each = [re.escape(one) if patterns.literal else one for one in patterns.patterns]
     flags = re.MULTILINE if patterns.case_sensitive else re.MULTILINE | re.IGNORECASE
     try:
@@ -484,9 +484,9 @@ def _compiled(patterns: SearchPatterns) -> re.Pattern[str]:
         raise InvalidInput(f"Invalid pattern: {problem}.", hint=hint) from None
 
 
-def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPatterns) -> Iterator[Hit]:
+def _hits_in_text(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPatterns) -> Iterator[Hit]:
     if patterns.multiline:
-        yield from _blocks(path, text, wanted)
+        yield from _multiline_hits(path, text, wanted)
         return
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         spans = tuple(match.span() for match in wanted.finditer(line))
@@ -494,29 +494,29 @@ def _hits(path: str, text: str, wanted: re.Pattern[str], patterns: SearchPattern
             yield Hit(path, number, line, spans)
 
 
-def _blocks(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
+def _multiline_hits(path: str, text: str, wanted: re.Pattern[str]) -> Iterator[Hit]:
     """Yield the matches of a multi-line pattern as full lines; matches that share a line become one hit."""
     spans: list[tuple[int, int]] = []
     end, start = -1, 0
     for match in wanted.finditer(text):
         begins = text.rfind("\n", 0, match.start()) + 1
         if spans and begins > end:
-            yield _block(path, text, start, end, spans)
+            yield _multiline_hit(path, text, start, end, spans)
             spans = []
         start = start if spans else begins
         spans.append(match.span())
         end = max(end, text.find("\n", max(match.end() - 1, match.start())))
         end = len(text) if end < 0 else end
     if spans:
-        yield _block(path, text, start, end, spans)
+        yield _multiline_hit(path, text, start, end, spans)
 
 
-def _block(path: str, text: str, start: int, end: int, spans: list[tuple[int, int]]) -> Hit:
+def _multiline_hit(path: str, text: str, start: int, end: int, spans: list[tuple[int, int]]) -> Hit:
     inside = tuple((min(a, end) - start, min(b, end) - start) for a, b in spans)
     return Hit(path, text.count("\n", 0, start) + 1, text[start:end], inside)
 
 
-def _selection(scope: SearchScope, *, itself: bool = False) -> PathSelection:
+def _path_selection(scope: SearchScope, *, itself: bool = False) -> PathSelection:
     return PathSelection(
         scope.include,
         root=scope.root,

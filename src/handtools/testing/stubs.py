@@ -118,9 +118,9 @@ class MemoryCommands:
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
-        answer = self._answer(command)
+        answer = self._record_and_get_output(command)
         show(OutputProgress(answer.output.decode(errors="replace"), len(answer.output), 1, clipped=False))
-        return FinishedCommand(exit=_exit(answer, answer.output, call.id))
+        return FinishedCommand(exit=_command_exit(answer, answer.output, call.id))
 
     async def start(
         self,
@@ -135,43 +135,43 @@ class MemoryCommands:
         settle: JobEndHandler,
     ) -> Job:
         """Start a stub job that has printed its canned output and keeps running."""
-        answer = self._answer(command)
+        answer = self._record_and_get_output(command)
         name = f"job{len(self._jobs) + 1}"
         self._jobs[name] = _StartedJob(call, command, description, answer, answer.output, settle)
-        return self._shown(name)
+        return self._job_snapshot(name)
 
     async def jobs(self, session: str) -> list[Job]:
         found = [name for name, job in self._jobs.items() if job.call.session == session]
-        return [self._shown(name) for name in reversed(found)]
+        return [self._job_snapshot(name) for name in reversed(found)]
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        self._find(job_id, session)
-        return self._shown(job_id)
+        self._find_job(job_id, session)
+        return self._job_snapshot(job_id)
 
     async def page(self, job_id: str, session: str, start: int, size: int) -> OutputPage:
-        data = self._find(job_id, session).printed[start : start + size]
+        data = self._find_job(job_id, session).printed[start : start + size]
         return OutputPage(data, start, start + len(data))
 
     async def send(self, job_id: str, session: str, data: bytes) -> None:
         """Send input to a stub job and append its canned response to the output."""
-        job = self._find(job_id, session)
+        job = self._find_job(job_id, session)
         job.printed += job.output.reaction(data)
 
     async def kill(self, job_id: str, session: str) -> Job:
         """Mark a stub job as killed and return it."""
-        job = self._find(job_id, session)
+        job = self._find_job(job_id, session)
         output = CannedOutput(code=None, signal=9)
         if job.exit is None:
-            job.exit = _exit(output, job.printed, job.call.id, ended="killed")
+            job.exit = _command_exit(output, job.printed, job.call.id, ended="killed")
             finished = FinishedCommand(exit=job.exit)
             end = await to_thread.run_sync(job.settle, finished)
             job.exit, job.finished = end or job.exit, None if end else finished
             job.published.clear()
-        return self._shown(job_id)
+        return self._job_snapshot(job_id)
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
         """Return the host port for a stub job's port: the next one that is not taken."""
-        job = self._find(job_id, session)
+        job = self._find_job(job_id, session)
         if port not in job.ports:
             raise InvalidInput(f"{job_id} does not listen on port {port}.", hint="Check its output.")
         outside = next(each for each in range(port, port + 100) if each not in self.taken)
@@ -179,13 +179,13 @@ class MemoryCommands:
 
     async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
         """Mark a stub job's port as published, without listening on it."""
-        self._find(job_id, session).published[port.port] = port
-        return self._shown(job_id)
+        self._find_job(job_id, session).published[port.port] = port
+        return self._job_snapshot(job_id)
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        job = self._find(job_id, session)
+        job = self._find_job(job_id, session)
         job.published = {} if port is None else {n: at for n, at in job.published.items() if n != port}
-        return self._shown(job_id)
+        return self._job_snapshot(job_id)
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
         """Return the shell state that the test set for the session."""
@@ -196,31 +196,31 @@ class MemoryCommands:
         return self.home_files.get(session, ())
 
     def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
-        job = self._find(job_id, session)
+        job = self._find_job(job_id, session)
         job.exit, job.finished = command_exit, None
 
     def close(self) -> None:
         """Delete all stub jobs."""
         self._jobs.clear()
 
-    def _answer(self, command: Command) -> CannedOutput:
+    def _record_and_get_output(self, command: Command) -> CannedOutput:
         self.commands.append(command)
         return self.outputs.get(command.script, CannedOutput(b"no canned output\n", 127))
 
-    def _find(self, job_id: str, session: str) -> _StartedJob:
+    def _find_job(self, job_id: str, session: str) -> _StartedJob:
         job = self._jobs.get(job_id)
         if job is None or job.call.session != session:
             raise NotFound(f"There is no job `{job_id}`.", hint="`action=list` lists the jobs.")
         return job
 
-    def _shown(self, name: str) -> Job:
+    def _job_snapshot(self, name: str) -> Job:
         job = self._jobs[name]
         return Job(
             id=name,
             script=job.command.script,
             description=job.description,
             seconds=1.0,
-            output=_output(job.printed, job.call.id),
+            output=_command_output(job.printed, job.call.id),
             exit=job.exit,
             call_id=job.call.id,
             waiting=job.finished,
@@ -231,19 +231,21 @@ class MemoryCommands:
         )
 
 
-def _exit(canned_output: CannedOutput, output: bytes, name: str, *, ended: str = "exited") -> CommandExit:
+def _command_exit(
+    canned_output: CannedOutput, output: bytes, name: str, *, ended: str = "exited"
+) -> CommandExit:
     return CommandExit(
         code=canned_output.code,
         signal=canned_output.signal,
         ended="killed" if ended == "killed" else "exited",
         seconds=1.0,
-        output=_output(output, name),
+        output=_command_output(output, name),
         cwd=canned_output.cwd,
         notes=canned_output.notes,
     )
 
 
-def _output(data: bytes, name: str) -> CommandOutput:
+def _command_output(data: bytes, name: str) -> CommandOutput:
     head, rest = data[:STUB_OUTPUT_HEAD_BYTES], data[STUB_OUTPUT_HEAD_BYTES:]
     return CommandOutput(
         head=head,

@@ -80,7 +80,7 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
             derived.append(each.path)
         else:
             files.append(each)
-    rows = _rows(files)
+    rows = _grouped_rows(files)
     verbs = dict.fromkeys(row.verb for row in rows)
     told = [f"{verb} {', '.join(row.text() for row in rows if row.verb == verb)}" for verb in verbs]
     told += [_repository_text(folder, inside) for folder, inside in changed_files.items()]
@@ -130,28 +130,28 @@ def _without_parent_folders(changes: Sequence[ChangedFile]) -> list[ChangedFile]
     return [each for each in changes if each.path not in above]
 
 
-def _rows(changes: Iterable[ChangedFile]) -> list[_ChangedFilesRow]:
+def _grouped_rows(changes: Iterable[ChangedFile]) -> list[_ChangedFilesRow]:
     """Group files by folder; if there are too many rows, merge the deepest folders into their parents."""
     rows: dict[tuple[str, str], _ChangedFilesRow] = {}
     for verb, path in changes:
         folder, _, name = path.rpartition("/")
-        _add(rows, _ChangedFilesRow(verb, folder, (name,)))
+        _merge_row(rows, _ChangedFilesRow(verb, folder, (name,)))
     while len(rows) > MAX_CHANGED_FILE_ROWS and (deepest := max(row.depth for row in rows.values())):
         files_rows: dict[tuple[str, str], _ChangedFilesRow] = {}
         for row in rows.values():
-            _add(files_rows, _lifted(row) if row.depth == deepest else row)
+            _merge_row(files_rows, _row_of_parent_folder(row) if row.depth == deepest else row)
         rows = files_rows
     return list(rows.values())
 
 
-def _add(rows: dict[tuple[str, str], _ChangedFilesRow], row: _ChangedFilesRow) -> None:
+def _merge_row(rows: dict[tuple[str, str], _ChangedFilesRow], row: _ChangedFilesRow) -> None:
     known = rows.get((row.verb, row.folder))
     rows[row.verb, row.folder] = (
         row if known is None else _ChangedFilesRow(row.verb, row.folder, known.names + row.names)
     )
 
 
-def _lifted(row: _ChangedFilesRow) -> _ChangedFilesRow:
+def _row_of_parent_folder(row: _ChangedFilesRow) -> _ChangedFilesRow:
     above, _, own = row.folder.rpartition("/")
     return _ChangedFilesRow(row.verb, above, tuple(f"{own}/{name}" for name in row.names))
 

@@ -84,13 +84,13 @@ class DecodedText:
 def decode(data: bytes) -> DecodedText:
     """Decode bytes by byte order mark, UTF-8, declaration or detection, without losing any bytes."""
     return (
-        _marked(data)
-        or _wide(data)
-        or _utf8(data)
-        or _declared(data)
-        or _damaged(data)
-        or _detected(data)
-        or _escaped(data, 0.0)
+        _decode_by_bom(data)
+        or _decode_wide_without_bom(data)
+        or _decode_utf8(data)
+        or _decode_as_declared(data)
+        or _decode_damaged_utf8(data)
+        or _decode_by_detection(data)
+        or _decode_with_surrogates(data, 0.0)
     )
 
 
@@ -103,7 +103,7 @@ def is_binary(data: bytes) -> bool:
     return len(sample.translate(None, _PRINTABLE)) > len(sample) * _UNPRINTABLE_SHARE
 
 
-def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
+def _decode_strictly(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
     """Decode strictly; None unless encoding the text restores the same bytes."""
     try:
         body = data.decode(encoding)
@@ -114,34 +114,34 @@ def _attempt(data: bytes, encoding: str, confidence: float, bom: bytes = b"") ->
     return DecodedText(body, encoding, bom, confidence)
 
 
-def _escaped(data: bytes, confidence: float, bom: bytes = b"") -> DecodedText:
+def _decode_with_surrogates(data: bytes, confidence: float, bom: bytes = b"") -> DecodedText:
     """Decode as UTF-8 with each undecodable byte kept as a lone surrogate."""
     body = data.decode("utf-8", "surrogateescape")
     return DecodedText(body, "utf-8", bom, confidence, "surrogateescape")
 
 
-def _utf8(data: bytes) -> DecodedText | None:
+def _decode_utf8(data: bytes) -> DecodedText | None:
     try:
         body = data.decode()
     except UnicodeDecodeError:
         return None
     # ASCII text with a declaration: characters added later must use the declared encoding.
-    declared = _declared(data) if len(body) == len(data) else None
+    declared = _decode_as_declared(data) if len(body) == len(data) else None
     return declared or DecodedText(body, "utf-8")
 
 
-def _marked(data: bytes) -> DecodedText | None:
+def _decode_by_bom(data: bytes) -> DecodedText | None:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             rest = data[len(mark) :]
-            if source := _attempt(rest, encoding, 1.0, mark):
+            if source := _decode_strictly(rest, encoding, 1.0, mark):
                 return source
             if encoding == "utf-8":
-                return _escaped(rest, 0.9, mark)
+                return _decode_with_surrogates(rest, 0.9, mark)
     return None
 
 
-def _wide(data: bytes) -> DecodedText | None:
+def _decode_wide_without_bom(data: bytes) -> DecodedText | None:
     """Decode UTF-16 or UTF-32 without a byte order mark, recognized by the positions of NULs.
 
     Returns None for any other encoding.
@@ -149,7 +149,7 @@ def _wide(data: bytes) -> DecodedText | None:
     if 0 not in data[:_SNIFFED_BYTES]:
         return None
     encoding = _wide_encoding(data[:_SNIFFED_BYTES])
-    return _attempt(data, encoding, 0.9) if encoding else None
+    return _decode_strictly(data, encoding, 0.9) if encoding else None
 
 
 def _wide_encoding(sample: bytes) -> str | None:
@@ -182,7 +182,7 @@ def _is_wide_text(sample: bytes) -> bool:
     return _wide_encoding(sample) is not None
 
 
-def _declared(data: bytes) -> DecodedText | None:
+def _decode_as_declared(data: bytes) -> DecodedText | None:
     """Decode by the encoding that the text itself declares, such as `# coding: latin-1`.
 
     Returns None if there is no declaration or decoding fails.
@@ -203,25 +203,25 @@ def _declared(data: bytes) -> DecodedText | None:
         return None
     # Browsers decode Latin-1 as its superset cp1252, and pages are written for browsers.
     western = match.lastgroup in ("html", "css") and encoding in ("ascii", "iso8859-1")
-    return (western and _attempt(data, "cp1252", 0.95)) or _attempt(data, encoding, 0.95)
+    return (western and _decode_strictly(data, "cp1252", 0.95)) or _decode_strictly(data, encoding, 0.95)
 
 
-def _damaged(data: bytes) -> DecodedText | None:
+def _decode_damaged_utf8(data: bytes) -> DecodedText | None:
     """Decode UTF-8 with a few bad bytes.
 
     Returns None unless intact characters beyond ASCII outnumber the broken bytes.
     """
-    source = _escaped(data, 0.8)
+    source = _decode_with_surrogates(data, 0.8)
     broken = sum(map(len, _ESCAPED.findall(source.body)))
     intact = sum(map(len, _BEYOND_ASCII.findall(source.body)))
     return source if intact > broken else None
 
 
-def _detected(data: bytes) -> DecodedText | None:
+def _decode_by_detection(data: bytes) -> DecodedText | None:
     """Decode by statistical charset detection on a limited sample; None if nothing fits."""
     from charset_normalizer import from_bytes
 
-    sample = b"".join(_evidence(data))
+    sample = b"".join(_non_ascii_lines(data))
     # East Asian characters take two bytes, so some of the high bytes must be adjacent.
     candidates = _NARROW + _EAST_ASIAN if _ADJACENT.search(sample) else _NARROW
     matches = from_bytes(
@@ -240,10 +240,10 @@ def _detected(data: bytes) -> DecodedText | None:
     # GB 18030 encodes kana with the same bytes as EUC-JP, but Chinese text does not use kana.
     japanese = best.encoding == "gb18030" and _KANA.search(str(best))
     encoding = "cp1252" if western else "euc_jp" if japanese else best.encoding
-    return _attempt(data, encoding, confidence)
+    return _decode_strictly(data, encoding, confidence)
 
 
-def _evidence(data: bytes) -> Iterator[bytes]:
+def _non_ascii_lines(data: bytes) -> Iterator[bytes]:
     """Yield the lines with non-ASCII bytes, up to a size limit, as the sample for charset detection."""
     room = _EVIDENCE_BYTES
     for line in BytesIO(data):

@@ -77,30 +77,30 @@ class _FrontmatterReader:
     def map(self, indent: int, *, deep: bool) -> dict[str, FrontmatterValue]:
         """Parse the `key: value` entries at one indentation."""
         found: dict[str, FrontmatterValue] = {}
-        while (row := self._row()) is not None and _indent(row) >= indent:
+        while (row := self._peek_row()) is not None and _indent(row) >= indent:
             entry = _KEY.match(row.strip()) if _indent(row) == indent else None
             self.at += 1
             if entry is None:
-                self._problem("is not a `key: value` entry")
+                self._add_problem("is not a `key: value` entry")
                 continue
             key = entry["key"].rstrip().strip("\"'")
             if key in found:
-                self._problem(f"repeats the key `{key}`")
+                self._add_problem(f"repeats the key `{key}`")
             found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)
         return found
 
     def _value(self, rest: str, indent: int, *, deep: bool) -> FrontmatterValue:
         if not rest or rest.startswith("#"):
-            return self._below(indent, deep=deep)
+            return self._value_below_key(indent, deep=deep)
         if rest.startswith("["):
-            return self._flow(rest, indent)
+            return self._flow_list(rest, indent)
         if rest.startswith("{") and not deep:
             return self._flow_map(rest, indent)
         return self._scalar(rest, indent)
 
-    def _below(self, indent: int, *, deep: bool) -> FrontmatterValue:
+    def _value_below_key(self, indent: int, *, deep: bool) -> FrontmatterValue:
         """Parse the value on the rows below a key: a list, a map, a string, or empty."""
-        row = self._row()
+        row = self._peek_row()
         if row is None or _indent(row) < indent:
             return ""
         if _ITEM.match(row.strip()):
@@ -111,22 +111,22 @@ class _FrontmatterReader:
             self.at += 1
             return self._scalar(row.strip(), indent)
         if deep:
-            self._problem("is nested too deeply", row=self.at)
-            self._deeper(indent)
+            self._add_problem("is nested too deeply", row=self.at)
+            self._take_deeper_rows(indent)
             return ""
         inner = self.map(_indent(row), deep=True)
         return {key: value for key, value in inner.items() if not isinstance(value, dict)}
 
     def _list(self, indent: int) -> list[str]:
         found = []
-        while (row := self._row()) is not None and _indent(row) == indent:
+        while (row := self._peek_row()) is not None and _indent(row) == indent:
             item = _ITEM.match(row.strip())
             if item is None:
                 break
             self.at += 1
             rest = (item["rest"] or "").strip()
             if _KEY.match(rest) or _ITEM.match(rest):
-                self._problem("nests a list or a map in a list")
+                self._add_problem("nests a list or a map in a list")
             if rest and not rest.startswith("#"):
                 found.append(self._scalar(rest, indent))
         return found
@@ -136,26 +136,28 @@ class _FrontmatterReader:
         if (block := _BLOCK.match(rest)) is not None:
             return self._block(block, indent)
         begun = self.at - 1
-        rows = [rest, *self._deeper(indent)]
+        rows = [rest, *self._take_deeper_rows(indent)]
         if rest[0] in "'\"":
             pattern = _SINGLE if rest[0] == "'" else _DOUBLE
             quoted = pattern.match("\n".join(row.strip() for row in rows))
             if quoted is not None and not _uncommented(quoted["rest"]):
-                return self._quoted(quoted["text"], rest[0], begun)
-            self._problem("has an unclosed quote or text after the closing quote", row=begun)
-            return _plain(rows).strip(rest[0])
-        text = _plain(rows)
+                return self._unescaped_text(quoted["text"], rest[0], begun)
+            self._add_problem("has an unclosed quote or text after the closing quote", row=begun)
+            return _joined_plain_rows(rows).strip(rest[0])
+        text = _joined_plain_rows(rows)
         if rest[0] in _RESERVED or rest[0] in "[{":
-            self._problem(f"begins with `{rest[0]}`, which is special in YAML: quote the value", row=begun)
+            self._add_problem(
+                f"begins with `{rest[0]}`, which is special in YAML: quote the value", row=begun
+            )
         elif ": " in text or text.endswith(":"):
-            self._problem("has a colon in an unquoted value", row=begun)
+            self._add_problem("has a colon in an unquoted value", row=begun)
         return text
 
-    def _quoted(self, text: str, mark: str, row: int) -> str:
+    def _unescaped_text(self, text: str, mark: str, row: int) -> str:
         if mark == "'":
-            return _joined(text.split("\n")).replace("''", "'")
+            return _joined_rows(text.split("\n")).replace("''", "'")
         # A backslash at the end of a row joins it to the next without a space.
-        whole = _joined(re.sub(r"(?<!\\)((?:\\\\)*)\\\n+", r"\1", text).split("\n"))
+        whole = _joined_rows(re.sub(r"(?<!\\)((?:\\\\)*)\\\n+", r"\1", text).split("\n"))
 
         def meant(escape: re.Match[str]) -> str:
             code = escape[1]
@@ -163,7 +165,7 @@ class _FrontmatterReader:
                 number = int(code[1:], 16)
                 return chr(number) if number < 0x110000 else "\ufffd"
             if code not in _ESCAPED:
-                self._problem(f"has `\\{code}`, which is not a YAML escape", row=row)
+                self._add_problem(f"has `\\{code}`, which is not a YAML escape", row=row)
             return _ESCAPED.get(code, escape[0])
 
         # JSON escapes a character beyond U+FFFF as a surrogate pair; a lone surrogate is replaced.
@@ -171,59 +173,59 @@ class _FrontmatterReader:
 
     def _block(self, block: re.Match[str], indent: int) -> str:
         """Parse a literal (`|`) or folded (`>`) block scalar."""
-        rows = self._deeper(indent)
+        rows = self._take_deeper_rows(indent)
         depth = (
             indent + int(block["indent"])
             if block["indent"]
             else min(map(_indent, filter(str.strip, rows)), default=0)
         )
         cut = [row[depth:] if row.strip() else row[depth:].strip(" ") for row in rows]
-        body = "\n".join(cut) if block["style"] == "|" else _folded(cut)
+        body = "\n".join(cut) if block["style"] == "|" else _joined_folded_rows(cut)
         kept = body.rstrip("\n")
         if block["chomp"] == "-":
             return kept
         empty = next((count for count, row in enumerate(reversed(cut)) if row), len(cut))
         return kept + "\n" * (bool(kept) + (empty if block["chomp"] == "+" else 0))
 
-    def _flow(self, rest: str, indent: int) -> str | list[str]:
+    def _flow_list(self, rest: str, indent: int) -> str | list[str]:
         row = self.at - 1
-        text = _flowing([rest, *self._deeper(indent)])
+        text = _joined_flow_rows([rest, *self._take_deeper_rows(indent)])
         if not text.endswith("]"):
-            self._problem("begins with `[`, which starts a list in YAML: quote the value", row=row)
+            self._add_problem("begins with `[`, which starts a list in YAML: quote the value", row=row)
             return text
         items = [item.strip() for item in split_at_commas(text[1:-1])]
         if any(set("[]{}") & set(item) for item in items if item[:1] not in "'\""):
-            self._problem("has unquoted brackets or braces in a list", row=row)
-        return [self._inline(item, row) for item in items if item]
+            self._add_problem("has unquoted brackets or braces in a list", row=row)
+        return [self._flow_item(item, row) for item in items if item]
 
     def _flow_map(self, rest: str, indent: int) -> FrontmatterValue:
         row = self.at - 1
-        text = _flowing([rest, *self._deeper(indent)])
+        text = _joined_flow_rows([rest, *self._take_deeper_rows(indent)])
         if not text.endswith("}"):
-            self._problem("begins with `{`, which starts a map in YAML: quote the value", row=row)
+            self._add_problem("begins with `{`, which starts a map in YAML: quote the value", row=row)
             return text
         pairs = (item.partition(":") for item in split_at_commas(text[1:-1]) if item.strip())
-        return {key.strip().strip("\"'"): self._inline(value.strip(), row) for key, _, value in pairs}
+        return {key.strip().strip("\"'"): self._flow_item(value.strip(), row) for key, _, value in pairs}
 
-    def _inline(self, item: str, row: int) -> str:
+    def _flow_item(self, item: str, row: int) -> str:
         if item[:1] not in ("'", '"'):
             return item
         quoted = (_SINGLE if item[0] == "'" else _DOUBLE).match(item)
-        return self._quoted(quoted["text"], item[0], row) if quoted else item.strip(item[0])
+        return self._unescaped_text(quoted["text"], item[0], row) if quoted else item.strip(item[0])
 
-    def _row(self) -> str | None:
+    def _peek_row(self) -> str | None:
         """Return the next row that is neither blank nor a comment; None at the end."""
         while self.at < len(self.rows):
             row = self.rows[self.at]
             if row.strip() and not row.lstrip().startswith("#"):
                 if "\t" in row[: len(row) - len(row.lstrip())]:
-                    self._problem("is indented with tabs", row=self.at)
+                    self._add_problem("is indented with tabs", row=self.at)
                     self.rows[self.at] = row.expandtabs(2)
                 return self.rows[self.at]
             self.at += 1
         return None
 
-    def _deeper(self, indent: int) -> list[str]:
+    def _take_deeper_rows(self, indent: int) -> list[str]:
         """Take all following rows that are indented deeper than `indent`."""
         start = self.at
         while self.at < len(self.rows):
@@ -233,7 +235,7 @@ class _FrontmatterReader:
             self.at += 1
         return self.rows[start : self.at]
 
-    def _problem(self, words: str, *, row: int | None = None) -> None:
+    def _add_problem(self, words: str, *, row: int | None = None) -> None:
         at = self.at - 1 if row is None else row
         self.problems.append(f"Line {self.first + at} {words}.")
 
@@ -263,7 +265,7 @@ def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
         fresh = sign in ",:[{\n" or (fresh and sign.isspace())
 
 
-def _flowing(rows: list[str]) -> str:
+def _joined_flow_rows(rows: list[str]) -> str:
     """Join the rows of a list or map in brackets into one string, without comments."""
     text = "\n".join(row.strip() for row in rows)
     kept, start = "", 0
@@ -272,7 +274,7 @@ def _flowing(rows: list[str]) -> str:
             kept += text[start:at]
             end = text.find("\n", at)
             start = len(text) if end < 0 else end
-    return _joined((kept + text[start:]).rstrip().split("\n"))
+    return _joined_rows((kept + text[start:]).rstrip().split("\n"))
 
 
 def _indent(row: str) -> int:
@@ -283,7 +285,7 @@ def _uncommented(row: str) -> str:
     return _COMMENT.sub("", row).strip()
 
 
-def _joined(rows: list[str]) -> str:
+def _joined_rows(rows: list[str]) -> str:
     """Join rows of a scalar: a line break becomes a space, and empty rows become line breaks."""
     first, *others = rows
     if not others:
@@ -297,15 +299,15 @@ def _joined(rows: list[str]) -> str:
     return text + ("\n" * breaks or " ") + others[-1].lstrip()
 
 
-def _plain(rows: list[str]) -> str:
+def _joined_plain_rows(rows: list[str]) -> str:
     """Join rows of an unquoted scalar, without comments and empty rows at the end."""
     said = [_uncommented(row) for row in rows]
     while len(said) > 1 and not said[-1]:
         said.pop()
-    return _joined(said).strip()
+    return _joined_rows(said).strip()
 
 
-def _folded(rows: list[str]) -> str:
+def _joined_folded_rows(rows: list[str]) -> str:
     """Join rows of a `>` block: single line breaks become spaces, except around further indented rows."""
     text, breaks, before = "", 0, ""
     for row in rows:

@@ -71,11 +71,12 @@ def parse_git_config(data: bytes) -> GitConfig:
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
     found = _GitConfigReader(text).read()
     return {
-        _whole(key): tuple(value and _whole(value) for value in values) for key, values in found.items()
+        _with_rejoined_utf8(key): tuple(value and _with_rejoined_utf8(value) for value in values)
+        for key, values in found.items()
     }
 
 
-def _whole(text: str) -> str:
+def _with_rejoined_utf8(text: str) -> str:
     """Join bytes of one UTF-8 character that were separated by a quote in the file."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
@@ -97,7 +98,7 @@ class _GitConfigReader:
             elif char not in _SPACES:
                 if not (char.isascii() and char.isalpha()):
                     raise BadGitConfig(f"A line begins with {char!r}.")
-                key = section + char.lower() + self._name()
+                key = section + char.lower() + self._rest_of_key()
                 found.setdefault(key, []).append(self._value_or_none())
         return found
 
@@ -139,7 +140,7 @@ class _GitConfigReader:
             raise BadGitConfig("A section's name is not closed.")
         return "".join(name)
 
-    def _name(self) -> str:
+    def _rest_of_key(self) -> str:
         start = self._at
         while self._at < len(self._text) and self._text[self._at] in _KEY_CHARACTERS:
             self._at += 1
@@ -173,11 +174,11 @@ class _GitConfigReader:
             blanks.clear()
             if char == '"':
                 quoted = not quoted
-            elif meant := self._escaped() if char == "\\" else char:
+            elif meant := self._unescaped_char() if char == "\\" else char:
                 value.append(meant)
         return "".join(value)
 
-    def _escaped(self) -> str:
+    def _unescaped_char(self) -> str:
         char = self._next()
         if char == "\n":  # the value continues on the next line
             return ""

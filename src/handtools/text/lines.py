@@ -147,14 +147,14 @@ def offset_of_line(text: str, line: int) -> int:
 def number_lines(lines: Sequence[str], start: int) -> str:
     """Render lines, with or without line endings, as rows of number, tab and text."""
     fed = bool(lines) and lines[0].endswith("\n")
-    text = _rendered(lines, start, "" if fed else "\n")
+    text = _numbered_text(lines, start, "" if fed else "\n")
     feeds = len(lines) - (fed and not lines[-1].endswith("\n"))
     if "\r" in text or text.count("\n") != feeds:
-        text = _rendered([without_line_ending(line) for line in lines], start, "\n")
+        text = _numbered_text([without_line_ending(line) for line in lines], start, "\n")
     return text.removesuffix("\n")
 
 
-def _rendered(lines: Sequence[str], start: int, end: str) -> str:
+def _numbered_text(lines: Sequence[str], start: int, end: str) -> str:
     """Render numbered rows with one format operation, which is twice as fast as one for each row."""
     fields: list[int | str] = [0] * (2 * len(lines))
     fields[0::2] = range(start, start + len(lines))

@@ -90,7 +90,7 @@ def sniff_media_type(path: str, head: bytes) -> str:
     """Return the media type of a file by its first bytes, and its extension for text, zip and OLE files."""
     head = head[:MEDIA_HEAD_BYTES]
     if found := media_type_by_signature(head):
-        return _inside(found, path, head)
+        return _refined_container_type(found, path, head)
     if not head or is_binary(head):
         return UNKNOWN_MEDIA_TYPE
     if _SVG.match(head):
@@ -130,7 +130,7 @@ def media_type_by_signature(head: bytes) -> str:
     return next((kind for start, kind in _STARTS if head.startswith(start)), "")
 
 
-def _inside(found: str, path: str, head: bytes) -> str:
+def _refined_container_type(found: str, path: str, head: bytes) -> str:
     """Refine the media type of a container format by its first bytes or its extension."""
     match found:
         case "video/x-matroska":

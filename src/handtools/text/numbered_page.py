@@ -33,7 +33,7 @@ class ReadBudget:
         """Return the budget that is left after some text is shown."""
         tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
         return ReadBudget(
-            max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _size(text), 0), tokens
+            max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _utf8_size(text), 0), tokens
         )
 
     def keeping(self, tokens: int) -> "ReadBudget":
@@ -44,7 +44,7 @@ class ReadBudget:
         """Whether a text fits the budget in lines, bytes and tokens."""
         return (
             text.count("\n") < self.lines
-            and _size(text) <= self.bytes
+            and _utf8_size(text) <= self.bytes
             and (self.tokens is None or estimate_tokens(text) <= self.tokens)
         )
 
@@ -123,27 +123,27 @@ def clip_long_lines(lines: list[str], max_chars: int) -> list[str]:
 
 def lines_that_fit(lines: list[str], budget: ReadBudget, *, max_chars: int) -> list[str]:
     """Return as many of the first lines as fit a budget, long ones clipped; at least part of one line."""
-    kept = _whole(clip_long_lines(lines, max_chars), budget)
+    kept = _lines_within_budget(clip_long_lines(lines, max_chars), budget)
     if len(kept) == 1 and budget.tokens is not None and estimate_tokens(kept[0]) > budget.tokens:
         return clip_long_lines(lines[:1], min(max_chars, max(budget.tokens, 1)))
     return kept
 
 
-def _whole(lines: list[str], budget: ReadBudget) -> list[str]:
+def _lines_within_budget(lines: list[str], budget: ReadBudget) -> list[str]:
     count = min(len(lines), max(budget.lines, 1))
-    if _size("".join(lines[:count])) > budget.bytes:
+    if _utf8_size("".join(lines[:count])) > budget.bytes:
         used = 0
         for index, line in enumerate(lines[:count]):
-            used += _size(line)
+            used += _utf8_size(line)
             if used > budget.bytes:
                 count = max(index, 1)
                 break
     if budget.tokens is not None:
-        count = max(_most(lines, count, budget.tokens), 1)
+        count = max(_count_lines_within_tokens(lines, count, budget.tokens), 1)
     return lines[:count] if count < len(lines) else lines
 
 
-def _most(lines: Sequence[str], count: int, tokens: int) -> int:
+def _count_lines_within_tokens(lines: Sequence[str], count: int, tokens: int) -> int:
     """Find by bisection how many of the first lines, with their numbers, fit a number of tokens."""
     low, high = 0, count
     while low < high:
@@ -155,5 +155,5 @@ def _most(lines: Sequence[str], count: int, tokens: int) -> int:
     return low
 
 
-def _size(text: str) -> int:
+def _utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -23,10 +23,10 @@ def plain_output(text: str) -> str:
     """Turn terminal output into plain text: remove escape sequences, apply overwriting and erasing."""
     if not _MOVES.search(text) and not _CONTROL.search(text) and "\x9b" not in text:
         return text
-    bare = _CONTROL.sub("", _SEQUENCE.sub(_essence, text)).replace("\r\n", "\n")
+    bare = _CONTROL.sub("", _SEQUENCE.sub(_erasure_mark, text)).replace("\r\n", "\n")
     if not _MOVES.search(bare):
         return bare
-    return "\n".join(_settled(line) if _MOVES.search(line) else line for line in bare.split("\n"))
+    return "\n".join(_rendered_line(line) if _MOVES.search(line) else line for line in bare.split("\n"))
 
 
 def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
@@ -37,7 +37,7 @@ def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=ends)
 
 
-def _essence(match: re.Match[str]) -> str:
+def _erasure_mark(match: re.Match[str]) -> str:
     """Reduce an escape sequence to a mark if it erases a line; otherwise to nothing."""
     found = match["csi"] or ""
     if found in {"K", "0K"}:
@@ -45,11 +45,11 @@ def _essence(match: re.Match[str]) -> str:
     return _ERASE_ALL if found == "2K" else ""
 
 
-def _settled(line: str) -> str:
+def _rendered_line(line: str) -> str:
     """Return one line of output after applying its carriage returns, backspaces and erasures."""
     cells: list[str] = []
     at = 0
-    for move, piece in _steps(line):
+    for move, piece in _cursor_moves(line):
         if move == "\r":
             at = 0
         elif move == "\b":
@@ -64,7 +64,7 @@ def _settled(line: str) -> str:
     return "".join(cells).rstrip(" ") if "\r" in line else "".join(cells)
 
 
-def _steps(line: str) -> Iterator[tuple[str, str]]:
+def _cursor_moves(line: str) -> Iterator[tuple[str, str]]:
     """Yield the cursor moves of a line, each with the text that follows it."""
     for found in re.finditer("(\r|\b|\x1b\x1b|\x1b|^)([^\r\b\x1b]*)", line):
         yield found[1], found[2]
@@ -145,13 +145,13 @@ class TerminalScreen:
             if token["text"]:
                 self._write(token["text"].translate(_BOX) if self._boxes else token["text"])
             elif token["final"]:
-                self._sequence(token["mark"], token["numbers"], token["final"])
+                self._execute_csi_sequence(token["mark"], token["numbers"], token["final"])
             elif token["set"] == "(":
                 self._boxes = token["charset"] == "0"
             elif token["escape"]:
-                self._escape(token["escape"])
+                self._execute_escape(token["escape"])
             elif token["control"]:
-                self._control(token["control"])
+                self._execute_control_character(token["control"])
 
     def lines(self) -> list[str]:
         """The lines of text on the screen, without trailing blanks and without empty lines at the end."""
@@ -161,19 +161,19 @@ class TerminalScreen:
         return shown
 
     def _reset(self) -> None:
-        self._cells = [self._blank() for _ in range(self.rows)]
+        self._cells = [self._blank_row() for _ in range(self.rows)]
         self.row = self.column = self._top = 0
         self._bottom = self.rows - 1
         self._boxes = self._wraps = False
 
-    def _blank(self) -> list[str]:
+    def _blank_row(self) -> list[str]:
         return [" "] * self.columns
 
     def _write(self, text: str) -> None:
         for character in text:
             width = _width(character)
             if not width:
-                self._accent(character)
+                self._add_combining_mark(character)
                 continue
             if self._wraps or self.column + width > self.columns:
                 self.column = 0
@@ -187,12 +187,12 @@ class TerminalScreen:
             if self.column >= self.columns:
                 self.column, self._wraps = self.columns - 1, True
 
-    def _accent(self, character: str) -> None:
+    def _add_combining_mark(self, character: str) -> None:
         at = self.column if self._wraps else self.column - 1
         if at >= 0:
             self._cells[self.row][at] += character
 
-    def _control(self, character: str) -> None:
+    def _execute_control_character(self, character: str) -> None:
         if character == "\r":
             self.column = 0
         elif character in "\n\v\f":
@@ -213,13 +213,13 @@ class TerminalScreen:
         """Scroll the lines of the scroll region up, or down for a negative count."""
         for _ in range(min(abs(count), self.rows)):
             self._cells.pop(self._top if count > 0 else self._bottom)
-            self._cells.insert(self._bottom if count > 0 else self._top, self._blank())
+            self._cells.insert(self._bottom if count > 0 else self._top, self._blank_row())
 
-    def _escape(self, code: str) -> None:
+    def _execute_escape(self, code: str) -> None:
         if code == "7":
             self._saved = (self.row, self.column)
         elif code == "8":
-            self._move(*self._saved)
+            self._move_cursor(*self._saved)
         elif code == "c":
             self._reset()
         elif code in {"D", "E"}:
@@ -231,36 +231,36 @@ class TerminalScreen:
             else:
                 self.row = max(self.row - 1, 0)
 
-    def _sequence(self, mark: str, numbers: str, final: str) -> None:
+    def _execute_csi_sequence(self, mark: str, numbers: str, final: str) -> None:
         given = [min(int(n[:9]), _MAX_STEPS) if n.isdigit() else 0 for n in re.split("[;:]", numbers)]
         if mark == "?" and final in "hl":
-            self._switch(given, on=final == "h")
+            self._switch_alternate_screen(given, on=final == "h")
         elif not mark:
             self._wraps = False
-            self._step(final, given[0] or 1, (given[1] if len(given) > 1 else 0) or 1)
-            self._change(final, given)
+            self._execute_cursor_move(final, given[0] or 1, (given[1] if len(given) > 1 else 0) or 1)
+            self._execute_screen_change(final, given)
 
-    def _step(self, final: str, count: int, second: int) -> None:
+    def _execute_cursor_move(self, final: str, count: int, second: int) -> None:
         """Execute an escape sequence that moves the cursor."""
         match final:
             case "A" | "F":
-                self._move(self.row - count, 0 if final == "F" else self.column)
+                self._move_cursor(self.row - count, 0 if final == "F" else self.column)
             case "B" | "E":
-                self._move(self.row + count, 0 if final == "E" else self.column)
+                self._move_cursor(self.row + count, 0 if final == "E" else self.column)
             case "C":
-                self._move(self.row, self.column + count)
+                self._move_cursor(self.row, self.column + count)
             case "D":
-                self._move(self.row, self.column - count)
+                self._move_cursor(self.row, self.column - count)
             case "G" | "`":
-                self._move(self.row, count - 1)
+                self._move_cursor(self.row, count - 1)
             case "d":
-                self._move(count - 1, self.column)
+                self._move_cursor(count - 1, self.column)
             case "H" | "f":
-                self._move(count - 1, second - 1)
+                self._move_cursor(count - 1, second - 1)
             case "s" | "u":
-                self._escape("7" if final == "s" else "8")
+                self._execute_escape("7" if final == "s" else "8")
 
-    def _change(self, final: str, given: list[int]) -> None:
+    def _execute_screen_change(self, final: str, given: list[int]) -> None:
         """Execute an escape sequence that changes the screen: erase, insert, delete, scroll."""
         count = given[0] or 1
         match final:
@@ -275,23 +275,23 @@ class TerminalScreen:
             case "@" | "P":
                 self._shift_cells(count if final == "@" else -count)
             case "X":
-                self._overwrite(count)
+                self._blank_cells(count)
             case "r":
                 self._set_region(given)
 
-    def _switch(self, modes: list[int], *, on: bool) -> None:
+    def _switch_alternate_screen(self, modes: list[int], *, on: bool) -> None:
         """Switch to the alternate screen, on which editors and pagers draw, or back."""
         if not {47, 1047, 1049}.intersection(modes) or on == (self._aside is not None):
             return
         if on:
             self._aside, self._saved = self._cells, (self.row, self.column)
-            self._cells = [self._blank() for _ in range(self.rows)]
+            self._cells = [self._blank_row() for _ in range(self.rows)]
         else:
             assert self._aside is not None
             self._cells, self._aside = self._aside, None
-            self._move(*self._saved)
+            self._move_cursor(*self._saved)
 
-    def _move(self, row: int, column: int) -> None:
+    def _move_cursor(self, row: int, column: int) -> None:
         self.row = min(max(row, 0), self.rows - 1)
         self.column = min(max(column, 0), self.columns - 1)
         self._wraps = False
@@ -306,7 +306,7 @@ class TerminalScreen:
         above, below = given[0] in {1, 2, 3}, given[0] != 1
         for number in range(self.rows):
             if (above and number < self.row) or (below and number > self.row):
-                self._cells[number] = self._blank()
+                self._cells[number] = self._blank_row()
 
     def _shift_lines(self, count: int) -> None:
         """Insert empty lines at the cursor, or delete lines for a negative count."""
@@ -323,15 +323,15 @@ class TerminalScreen:
             row[self.column : self.column] = [" "] * min(count, self.columns)
         else:
             del row[self.column : self.column - count]
-        self._cells[self.row] = (row + self._blank())[: self.columns]
+        self._cells[self.row] = (row + self._blank_row())[: self.columns]
 
     def _set_region(self, given: list[int]) -> None:
         top, bottom = (given[0] or 1) - 1, (given[1] if len(given) > 1 else 0) or self.rows
         if top < bottom <= self.rows:
             self._top, self._bottom = top, bottom - 1
-            self._move(0, 0)
+            self._move_cursor(0, 0)
 
-    def _overwrite(self, count: int) -> None:
+    def _blank_cells(self, count: int) -> None:
         end = min(self.column + count, self.columns)
         self._cells[self.row][self.column : end] = [" "] * (end - self.column)
 

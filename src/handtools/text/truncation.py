@@ -37,7 +37,7 @@ def clip_text(
     Part of a line is kept if not even one fits. If the middle of the text was already cut out, `whole` has
     the original numbers of lines and bytes.
     """
-    height, size = lines.count_lines(text), _size(text)
+    height, size = lines.count_lines(text), _utf8_size(text)
     if height <= max_lines and size <= max_bytes:
         return ClippedText(text, height, height, size, size, clipped=False)
     head = tail = mark = ""
@@ -48,13 +48,13 @@ def clip_text(
     else:
         head = _head(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
         rest = text[len(head) :]
-        tail = _tail(rest, max_lines - lines.count_lines(head), max_bytes - _size(head))
+        tail = _tail(rest, max_lines - lines.count_lines(head), max_bytes - _utf8_size(head))
     # The head and tail of one long line count as one line.
     shown_lines = min(lines.count_lines(head) + lines.count_lines(tail), height)
-    shown_bytes = _size(head) + _size(tail)
+    shown_bytes = _utf8_size(head) + _utf8_size(tail)
     if keep == "both":
         all_lines, all_bytes = whole or (height, size)
-        mark = _mark(head, all_lines - shown_lines, all_bytes - shown_bytes)
+        mark = _omission_note(head, all_lines - shown_lines, all_bytes - shown_bytes)
     return ClippedText(head + mark + tail, height, shown_lines, size, shown_bytes, clipped=True)
 
 
@@ -87,7 +87,7 @@ def sanitized_line(text: str, max_chars: int) -> str:
     return one_line(_UNSEEN.sub(" ", text))[:max_chars]
 
 
-def _mark(head: str, left_lines: int, left_bytes: int) -> str:
+def _omission_note(head: str, left_lines: int, left_bytes: int) -> str:
     """Return the line that says how many lines and bytes were left out."""
     facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
     start = "\n" if head and not lines.line_ending_of(head) else ""
@@ -115,7 +115,7 @@ def _ends_line(text: str, offset: int) -> bool:
     return text[offset - 1] in "\r\n" and text[offset - 1 : offset + 1] != "\r\n"
 
 
-def _size(text: str) -> int:
+def _utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(_encoded(text))
 
 

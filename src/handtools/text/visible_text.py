@@ -49,7 +49,7 @@ def _visible_run(chars: str) -> str:
     for is_mark, group in groupby(chars, _is_combining_mark):
         run = [*group]
         counted = is_mark and len(run) > MAX_COMBINING_MARKS
-        shown += [f"⟨{len(run)} combining marks⟩"] if counted else map(_picture, run)
+        shown += [f"⟨{len(run)} combining marks⟩"] if counted else map(_visible_form, run)
     return "".join(shown)
 
 
@@ -59,7 +59,7 @@ def _is_combining_mark(char: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _picture(char: str) -> str:
+def _visible_form(char: str) -> str:
     code = ord(char)
     if code < 0x20:
         return chr(0x2400 + code)

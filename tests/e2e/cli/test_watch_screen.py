@@ -231,11 +231,11 @@ async def test_undo_says_what_it_would_do_then_does_it_and_redo_too(folder):
         await pilot.press("y")
         await until_shown(app, pilot, "undone ~src/greeting.py")
         assert "hello" in folder.text("src/greeting.py")
-        await until(pilot, lambda: app._timeline().selected.undone == "yes")
+        await until(pilot, lambda: app._focused_timeline().selected.undone == "yes")
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
         await pilot.press("y")
-        await until(pilot, lambda: app._timeline().selected.undone == "no")
+        await until(pilot, lambda: app._focused_timeline().selected.undone == "no")
         assert "good day" in folder.text("src/greeting.py")
 
 
@@ -255,10 +255,10 @@ async def test_search_shows_what_matches_and_escape_shows_all(folder):
     async with watching(folder) as (app, pilot):
         await until_shown(app, pilot, "+src/farewell.py")
         await pilot.press("slash", *"farewell", "enter")
-        await until(pilot, lambda: [call.id for call in app._timeline().rows] == ["aaa2"])
+        await until(pilot, lambda: [call.id for call in app._focused_timeline().rows] == ["aaa2"])
         await until_shown(app, pilot, "only “farewell”")
         await pilot.press("escape")
-        await until(pilot, lambda: len(app._timeline().rows) == 5)
+        await until(pilot, lambda: len(app._focused_timeline().rows) == 5)
 
 
 RUNNING = "for n in 1 2 3 4 5 6; do echo test $n ... ok; done; tail -f /dev/null"
@@ -296,15 +296,15 @@ async def test_sessions_stand_side_by_side_and_one_is_chosen(folder):
         await pilot.press("v")
         await until(pilot, lambda: len(app._columns) == 1)
         await pilot.press("s", "down", "down", "enter")
-        await until(pilot, lambda: {call.session for call in app._timeline().rows} == {"one"})
+        await until(pilot, lambda: {call.session for call in app._focused_timeline().rows} == {"one"})
 
 
 async def test_the_mouse_works(folder):
     await some_work(folder)
     async with watching(folder) as (app, pilot):
-        await until(pilot, lambda: len(app._timeline().rows) == 5)
+        await until(pilot, lambda: len(app._focused_timeline().rows) == 5)
         await pilot.click("Timeline", offset=(10, 3))
-        await until(pilot, lambda: app._timeline().selected.id == "aaa2")
+        await until(pilot, lambda: app._focused_timeline().selected.id == "aaa2")
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202etxt.exe\u2066\x00[bold red]markup[/] " + "x" * 100_000
@@ -352,7 +352,7 @@ async def test_a_record_of_100_000_calls_opens_at_once_and_moves_quickly(folder)
     many_calls(folder, 100_000)
     began = time.perf_counter()
     async with watching(folder, LARGE) as (app, pilot):
-        timeline = app._timeline()
+        timeline = app._focused_timeline()
         await until(pilot, lambda: len(timeline.rows) >= 50)
         opened = time.perf_counter() - began
         for _ in range(15):

@@ -289,7 +289,7 @@ async def test_changes_are_those_since_the_agent_last_saw_the_file():
     same = await box.call("read", {"path": "a", "view": "changes"})
     assert "Unchanged" in same.text
     assert "two" not in same.text
-    box.workspace.files._put("a", Node("file", b"one\n2\nthree\n"))
+    box.workspace.files._set_node("a", Node("file", b"one\n2\nthree\n"))
     changed = await box.call("read", {"path": "a", "view": "changes"})
     assert "-two\n+2\n" in changed.text
 
@@ -406,11 +406,11 @@ async def test_overlong_lines_are_clipped_in_every_view(args):
     box = memory_toolbox({"a.py": b"def f():\n    return 1\n"})
     await box.call("read", {"path": "a.py"})
     long = b"def f(): return '" + b"y" * 50_000 + b"'\n"
-    box.workspace.files._put("a.py", Node("file", long))
+    box.workspace.files._set_node("a.py", Node("file", long))
     result = await box.call("read", args)
     assert len(result.text) < 2 * MAX_LINE_CHARS
     assert "chars]" in result.text
-    box.workspace.files._put("a.py", Node("file", long + b"# more\n"))
+    box.workspace.files._set_node("a.py", Node("file", long + b"# more\n"))
     assert estimate_tokens((await box.call("read", args | {"max_tokens": 100})).text) <= 100
 
 

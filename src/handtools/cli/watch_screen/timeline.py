@@ -98,14 +98,14 @@ class Timeline(ScrollView, can_focus=True):
 
     def show_newest(self, calls: Sequence[ShownCall]) -> None:
         """Replace all rows with a first page."""
-        self._replace(list(calls), live=True, complete=len(calls) < PAGE_ROWS)
+        self._replace_calls(list(calls), live=True, complete=len(calls) < PAGE_ROWS)
 
     def add_older(self, calls: Sequence[ShownCall]) -> None:
         """Append a page of older calls; drop the newest ones if there are too many."""
         known = {call.id for call in self.recorded}
         rows = [*self.recorded, *(call for call in calls if call.id not in known)]
         over = max(len(rows) - MAX_ROWS, 0)
-        self._replace(rows[over:], live=self.is_live and not over, complete=len(calls) < PAGE_ROWS)
+        self._replace_calls(rows[over:], live=self.is_live and not over, complete=len(calls) < PAGE_ROWS)
 
     def update_calls(self, calls: Sequence[ShownCall], running_calls: Sequence[ShownCall]) -> None:
         """Update calls of this timeline's session, with new ones on top."""
@@ -121,9 +121,9 @@ class Timeline(ScrollView, can_focus=True):
         rows = [call for call in rows if call.id not in alive]
         cut = rows[:MAX_ROWS] if self.is_live else rows
         complete = self.is_complete and len(cut) == len(rows)
-        self._replace(cut, live=self.is_live, complete=complete, running_calls=now)
+        self._replace_calls(cut, live=self.is_live, complete=complete, running_calls=now)
 
-    def _replace(
+    def _replace_calls(
         self,
         recorded_calls: list[ShownCall],
         *,
@@ -154,22 +154,22 @@ class Timeline(ScrollView, can_focus=True):
             self.scroll_to(y=now - self.size.height + 1, animate=False, immediate=True)
 
     def action_move(self, rows: int) -> None:
-        self._go(self.cursor + rows)
+        self._move_cursor_to(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by pages."""
-        self._go(self.cursor + pages * max(self.size.height - 1, 1))
+        self._move_cursor_to(self.cursor + pages * max(self.size.height - 1, 1))
 
     def action_newest(self) -> None:
         """Go to the newest call."""
-        self._go(0)
+        self._move_cursor_to(0)
         self.post_message(self.NewestWanted(self))
 
     def action_oldest_loaded(self) -> None:
         """Move the cursor to the oldest loaded call, which loads older ones."""
-        self._go(len(self.rows) - 1)
+        self._move_cursor_to(len(self.rows) - 1)
 
-    def _go(self, place: int) -> None:
+    def _move_cursor_to(self, place: int) -> None:
         rows = self.rows
         place = max(min(place, len(rows) - 1), 0)
         if place != self.cursor:
@@ -180,7 +180,7 @@ class Timeline(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked row."""
-        self._go(event.y + int(self.scroll_offset.y))
+        self._move_cursor_to(event.y + int(self.scroll_offset.y))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()

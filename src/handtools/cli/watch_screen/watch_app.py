@@ -127,19 +127,19 @@ class WatchApp(App[None]):
     async def on_mount(self) -> None:
         """Show the first page, then poll for new calls."""
         self.title = f"handtools watch {self.feed.root}"
-        self._arrange()
+        self._update_layout()
         timeline = self._columns[0].timeline
         timeline.focus()
-        self._cursor = await self._read(self.feed.cursor) or self._cursor
+        self._cursor = await self._run_in_thread(self.feed.cursor) or self._cursor
         await self._show_newest(timeline)
-        await self._look(force=True)
-        self.run_worker(self._follow(), name="follow")
+        await self._refresh_from_feed(force=True)
+        self.run_worker(self._poll_feed(), name="follow")
 
     def on_resize(self) -> None:
         """Put the details next to or below the timeline."""
-        self._arrange()
+        self._update_layout()
 
-    def _arrange(self) -> None:
+    def _update_layout(self) -> None:
         self._main.set_class(self.size.width >= SIDE_BY_SIDE_COLUMNS, "wide")
         self.call_after_refresh(self._write_heads)
 
@@ -148,21 +148,21 @@ class WatchApp(App[None]):
             column.write_head()
         self._write_status()
 
-    async def _follow(self) -> None:
+    async def _poll_feed(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            await self._look()
+            await self._refresh_from_feed()
 
-    async def _look(self, *, force: bool = False) -> None:
-        if (news := await self._read(partial(self._news, force))) is not None:
-            await self._take(news)
+    async def _refresh_from_feed(self, *, force: bool = False) -> None:
+        if (news := await self._run_in_thread(partial(self._read_news, force))) is not None:
+            await self._apply_news(news)
 
-    def _news(self, force: bool) -> FeedNews | None:
+    def _read_news(self, force: bool) -> FeedNews | None:
         self.feed.attend()
         changed = self.feed.is_changed()
         return self.feed.news(self._cursor) if changed or force or self._cursor.unsettled else None
 
-    async def _take(self, news: FeedNews) -> None:
+    async def _apply_news(self, news: FeedNews) -> None:
         self._cursor = news.cursor
         known = {asked.approval.fingerprint for asked in self.pending}
         if any(asked.approval.fingerprint not in known for asked in news.pending):
@@ -187,7 +187,7 @@ class WatchApp(App[None]):
             waiting = {asked.approval.fingerprint for asked in self.pending}
             if screen.pending.approval.fingerprint not in waiting:
                 screen.dismiss(None)
-                self._say("The request was answered elsewhere or withdrawn.", "warning")
+                self._notify_user("The request was answered elsewhere or withdrawn.", "warning")
 
     def _write_status(self) -> None:
         status = self._status
@@ -197,7 +197,7 @@ class WatchApp(App[None]):
             title = visible_line(self.pending[0].approval.title, TITLE_CHARS)
             status.update(f"? {many} your approval; press a to answer · {title}")
             return
-        timeline = self._timeline()
+        timeline = self._focused_timeline()
         where = (
             "all sessions" if timeline.session is None else f"session {visible_line(timeline.session, 40)}"
         )
@@ -207,7 +207,7 @@ class WatchApp(App[None]):
         runs = f" · {len(timeline.running)} running" if timeline.running else ""
         status.update(self._busy or f"{where}{found}{runs} · no approval requests")
 
-    def _timeline(self) -> Timeline:
+    def _focused_timeline(self) -> Timeline:
         """The timeline that has focus, or had it last."""
         focused = self.screen_stack[0].focused
         if isinstance(focused, Timeline):
@@ -219,7 +219,7 @@ class WatchApp(App[None]):
         read = partial(
             self.feed.page, session=timeline.session, matching=timeline.matching, limit=PAGE_ROWS
         )
-        if (page := await self._read(read)) is not None:
+        if (page := await self._run_in_thread(read)) is not None:
             timeline.show_newest(page)
 
     @work(exclusive=True, group="older")
@@ -234,7 +234,7 @@ class WatchApp(App[None]):
                 before=timeline.recorded[-1].seq,
                 limit=PAGE_ROWS,
             )
-            if (page := await self._read(read)) is not None:
+            if (page := await self._run_in_thread(read)) is not None:
                 timeline.add_older(page)
 
     async def on_timeline_newest_wanted(self, message: Timeline.NewestWanted) -> None:
@@ -244,14 +244,14 @@ class WatchApp(App[None]):
 
     def on_timeline_highlighted(self, message: Timeline.Highlighted) -> None:
         """Show the call under the cursor."""
-        if message.timeline is self._timeline() and message.call is not None:
+        if message.timeline is self._focused_timeline() and message.call is not None:
             self._load_details(
                 message.call, again=self._shown is not None and self._shown.id == message.call.id
             )
 
     def on_descendant_focus(self) -> None:
         """Show the selected call of the timeline that has focus now."""
-        call = self._timeline().selected
+        call = self._focused_timeline().selected
         if call is not None and (self._shown is None or call.id != self._shown.id):
             self._load_details(call, again=False)
 
@@ -266,7 +266,7 @@ class WatchApp(App[None]):
     async def _load_wanted(self) -> None:
         while (wanted := self._wanted) is not None:
             call, again = wanted
-            lines = await self._read(partial(_lines_of_call, self.feed, call.id)) or []
+            lines = await self._run_in_thread(partial(_lines_of_call, self.feed, call.id)) or []
             if again:
                 self._details.update_lines(lines)
             else:
@@ -277,69 +277,71 @@ class WatchApp(App[None]):
     def action_answer(self) -> None:
         """Open the approval dialog for the selected call, or for the oldest request."""
         if not self.pending:
-            self._say("No calls are waiting for approval.")
+            self._notify_user("No calls are waiting for approval.")
             return
-        selected = self._timeline().selected
+        selected = self._focused_timeline().selected
         asked = next(
             (each for each in self.pending if selected and each.approval.call_id == selected.id),
             self.pending[0],
         )
-        self.push_screen(ApprovalDialog(asked, len(self.pending) - 1), partial(self._answer, asked))
+        self.push_screen(ApprovalDialog(asked, len(self.pending) - 1), partial(self._handle_reply, asked))
 
-    def _answer(self, pending: PendingApproval, reply: Reply | None) -> None:
+    def _handle_reply(self, pending: PendingApproval, reply: Reply | None) -> None:
         if reply is not None:
             self._send_answer(pending.approval.call_id, reply)
 
     @work(group="acts")
     async def _send_answer(self, call_id: str, reply: Reply) -> None:
-        outcome = await self._act("Running the call …", partial(self.feed.answer, call_id, reply))
+        outcome = await self._run_with_status(
+            "Running the call …", partial(self.feed.answer, call_id, reply)
+        )
         if outcome is not None:
-            self._say(answer_text(outcome), "warning" if outcome.by == "another" else "information")
+            self._notify_user(answer_text(outcome), "warning" if outcome.by == "another" else "information")
 
     @work(group="acts")
     async def action_revert(self, action: Literal["undo", "redo"]) -> None:
         """Undo or redo the selected call, after showing what that would do."""
-        call = self._timeline().selected
+        call = self._focused_timeline().selected
         if call is None or not call.changed_count:
-            self._say("This call made no changes to undo.")
+            self._notify_user("This call made no changes to undo.")
             return
         revert = partial(self.feed.revert, action, call.id)
-        planned = await self._act("Checking what it would do …", partial(revert, dry_run=True))
+        planned = await self._run_with_status("Checking what it would do …", partial(revert, dry_run=True))
         if planned is None:
             return
         if not planned.restored:
-            self._say(planned.text, "warning")
+            self._notify_user(planned.text, "warning")
             return
         if await self.push_screen_wait(
             ConfirmDialog(f"{action.capitalize()} this {call.tool}?", planned.text)
         ):
-            done = await self._act(f"{action} …", partial(revert, dry_run=False))
+            done = await self._run_with_status(f"{action} …", partial(revert, dry_run=False))
             if done is not None:
-                self._say(done.text, "information" if done.ok else "warning")
+                self._notify_user(done.text, "information" if done.ok else "warning")
 
     @work(group="acts")
     async def action_cancel(self) -> None:
         """Cancel the selected call if it is running."""
-        call = self._timeline().selected
+        call = self._focused_timeline().selected
         if call is None or call.state != "running":
-            self._say("Only running calls can be cancelled.")
+            self._notify_user("Only running calls can be cancelled.")
             return
         text = f"{call.tool} {call.subject}\n\nThe call is stopped, and the agent is told not to repeat it."
         if await self.push_screen_wait(ConfirmDialog("Cancel this call?", text)):
-            asked = await self._act("Cancelling …", partial(self.feed.cancel, call.id))
+            asked = await self._run_with_status("Cancelling …", partial(self.feed.cancel, call.id))
             if asked is False:
-                self._say("The call has already ended.")
+                self._notify_user("The call has already ended.")
 
-    async def _act(self, busy: str, act: Callable[[], T]) -> T | None:
+    async def _run_with_status(self, busy: str, act: Callable[[], T]) -> T | None:
         """Run an action in a thread with a status message, then refresh."""
         self._busy = busy
         self._write_status()
-        done = await self._read(act)
+        done = await self._run_in_thread(act)
         self._busy = ""
-        await self._look(force=True)
+        await self._refresh_from_feed(force=True)
         return done
 
-    async def _read(self, read: Callable[[], T]) -> T | None:
+    async def _run_in_thread(self, read: Callable[[], T]) -> T | None:
         """Run a function in a thread; on an error, show it and return None."""
         try:
             done = await asyncio.to_thread(read)
@@ -347,7 +349,7 @@ class WatchApp(App[None]):
             # Every poll may fail the same way; show the error once.
             if str(failure) != self._failure:
                 self._failure = str(failure)
-                self._say(str(failure), "error")
+                self._notify_user(str(failure), "error")
             return None
         self._failure = ""
         return done
@@ -368,17 +370,17 @@ class WatchApp(App[None]):
 
     async def _search(self, text: str) -> None:
         self._search_line.set_class(bool(text), "shown")
-        timeline = self._timeline()
+        timeline = self._focused_timeline()
         timeline.matching = text
         timeline.focus()
         await self._show_newest(timeline)
-        await self._look(force=True)
+        await self._refresh_from_feed(force=True)
 
     @work(group="acts")
     async def action_session(self) -> None:
         """Let the user choose the session of the timeline that has focus."""
-        timeline = self._timeline()
-        names = await self._read(self.feed.sessions) or []
+        timeline = self._focused_timeline()
+        names = await self._run_in_thread(self.feed.sessions) or []
         chosen = await self.push_screen_wait(SessionDialog(names))
         if chosen is not None:
             await self._show_session(timeline, chosen or None)
@@ -386,7 +388,7 @@ class WatchApp(App[None]):
     async def _show_session(self, timeline: Timeline, session: str | None) -> None:
         timeline.session = session
         await self._show_newest(timeline)
-        await self._look(force=True)
+        await self._refresh_from_feed(force=True)
         self._write_heads()
 
     @work(group="acts")
@@ -397,7 +399,7 @@ class WatchApp(App[None]):
             first.focus()
             await self._columns.pop().remove()
         else:
-            names = await self._read(self.feed.sessions) or []
+            names = await self._run_in_thread(self.feed.sessions) or []
             if first.session is None and names:
                 await self._show_session(first, names[0])
             second_column = TimelineColumn(next((name for name in names if name != first.session), None))
@@ -406,7 +408,9 @@ class WatchApp(App[None]):
             await self._show_newest(second_column.timeline)
         self.call_after_refresh(self._write_heads)
 
-    def _say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+    def _notify_user(
+        self, text: str, severity: Literal["information", "warning", "error"] = "information"
+    ) -> None:
         shown = "\n".join(visible_line(line, TITLE_CHARS) for line in text.split("\n")[:8])
         self.notify(shown, severity=severity, markup=False)
 

@@ -31,7 +31,7 @@ NEW_SHELL = "unalias -a; unset -f $(compgen -A function)"
 NEW_SHELL_TEXT = "The shell was restarted in the workspace folder. Exported variables persist."
 
 
-def _bash(args: Args) -> OurCalls:
+def _calls_for_bash(args: Args) -> OurCalls:
     if args.get("restart"):
         result = yield "bash", {"command": NEW_SHELL, "cwd": "."}
         return with_text(result, NEW_SHELL_TEXT) if result.ok else result
@@ -57,14 +57,14 @@ def bash_answer(result: Result[Any]) -> Result[Any]:
     return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
 
 
-def _lines(view_range: list[int]) -> Mapping[str, Any]:
+def _line_range_arguments(view_range: list[int]) -> Mapping[str, Any]:
     if len(view_range) != 2:
         raise InvalidInput("`view_range` needs two numbers.", hint="Send [first, last]; 0 is the end.")
     first, last = view_range
     return {"start_line": max(first, 1)} | ({"end_line": last} if last > 0 else {})
 
 
-def _memory(args: Args) -> OurCalls:
+def _calls_for_memory(args: Args) -> OurCalls:
     command = args["command"]
     missing = [name for name in _MEMORY_COMMANDS[command] if args.get(name) is None]
     if missing:
@@ -127,11 +127,11 @@ _EDITOR_PARAMS: Mapping[str, Any] = {
 }
 
 
-def _typed(kind: str, name: str) -> Mapping[str, Any]:
+def _tool_definition(kind: str, name: str) -> Mapping[str, Any]:
     return {"type": kind, "name": name}
 
 
-def _editor(kind: str, name: str, *commands: str) -> DialectTool:
+def _editor_tool(kind: str, name: str, *commands: str) -> DialectTool:
     known = {"type": "string", "enum": ["view", "create", "str_replace", "insert", *commands]}
     return DialectTool(
         name=name,
@@ -139,7 +139,7 @@ def _editor(kind: str, name: str, *commands: str) -> DialectTool:
         description="View, create and edit files.",
         schema=object_schema({"command": known, **_EDITOR_PARAMS}, "command", "path"),
         calls=map_to_one_call(name),
-        definition=_typed(kind, name),
+        definition=_tool_definition(kind, name),
     )
 
 
@@ -148,8 +148,8 @@ _BASH = DialectTool(
     tools=("bash",),
     description="Run a bash command. The folder and exported variables persist between calls.",
     schema=object_schema({"command": STRING, "restart": BOOLEAN}),
-    calls=_bash,
-    definition=_typed("bash_20250124", "bash"),
+    calls=_calls_for_bash,
+    definition=_tool_definition("bash_20250124", "bash"),
 )
 _MEMORY = DialectTool(
     name="memory",
@@ -164,13 +164,16 @@ _MEMORY = DialectTool(
         },
         "command",
     ),
-    calls=_memory,
-    definition=_typed("memory_20250818", "memory"),
+    calls=_calls_for_memory,
+    definition=_tool_definition("memory_20250818", "memory"),
 )
 
-ANTHROPIC: Dialect = (_BASH, _editor("text_editor_20250728", TEXT_EDITOR), _MEMORY)
-ANTHROPIC_20250429: Dialect = (_BASH, _editor("text_editor_20250429", TEXT_EDITOR))
-ANTHROPIC_20250124: Dialect = (_BASH, _editor("text_editor_20250124", "str_replace_editor", "undo_edit"))
+ANTHROPIC: Dialect = (_BASH, _editor_tool("text_editor_20250728", TEXT_EDITOR), _MEMORY)
+ANTHROPIC_20250429: Dialect = (_BASH, _editor_tool("text_editor_20250429", TEXT_EDITOR))
+ANTHROPIC_20250124: Dialect = (
+    _BASH,
+    _editor_tool("text_editor_20250124", "str_replace_editor", "undo_edit"),
+)
 
 AGENT_TOOLSET_20260401: Dialect = (
     DialectTool(
@@ -178,14 +181,14 @@ AGENT_TOOLSET_20260401: Dialect = (
         tools=("bash",),
         description="Run a bash command. The folder and exported variables persist between calls.",
         schema=object_schema({"command": STRING, "restart": BOOLEAN, "timeout_ms": INTEGER}),
-        calls=_bash,
+        calls=_calls_for_bash,
     ),
     DialectTool(
         name="read",
         tools=("read",),
         description="Read a file; `view_range` is the first and last line, where 0 means the end.",
         schema=object_schema({"file_path": STRING, "view_range": INTEGERS}, "file_path"),
-        calls=map_to_one_call("read", {"file_path": "path", "view_range": _lines}),
+        calls=map_to_one_call("read", {"file_path": "path", "view_range": _line_range_arguments}),
     ),
     DialectTool(
         name="write",

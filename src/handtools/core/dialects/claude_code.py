@@ -52,7 +52,7 @@ def _bash_answer(result: Result[Any], _: Args) -> Result[Any]:
     return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
 
 
-def _grep(args: Args) -> OurCalls:
+def _calls_for_grep(args: Args) -> OurCalls:
     around = [args[name] for name in ("-A", "-B", "-C", "context") if name in args]
     kind = args.get("type")
     include = args.get("glob") or (kind and _TYPE_GLOBS.get(kind, f"*.{kind}"))
@@ -174,7 +174,7 @@ CLAUDE_CODE: Dialect = (
             "pattern",
             closed=True,
         ),
-        calls=_grep,
+        calls=_calls_for_grep,
     ),
     DialectTool(
         name="TaskStop",

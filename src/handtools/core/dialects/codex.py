@@ -41,7 +41,10 @@ def _exec_command(args: Args) -> OurCalls:
     started = yield "bash", ours
     if not started.ok:
         return started
-    waited = yield "jobs", _wait(started.details.job, args.get("yield_time_ms", YIELD_MS), MAX_YIELD_MS)
+    waited = yield (
+        "jobs",
+        _wait_arguments(started.details.job, args.get("yield_time_ms", YIELD_MS), MAX_YIELD_MS),
+    )
     return _session_answer(waited)
 
 
@@ -54,11 +57,11 @@ def _write_stdin(args: Args) -> OurCalls:
         milliseconds, most = args.get("yield_time_ms", WRITE_YIELD_MS), MAX_YIELD_MS
     else:
         milliseconds, most = args.get("yield_time_ms", POLL_MS), MAX_POLL_MS
-    waited = yield "jobs", _wait(job, milliseconds, most)
+    waited = yield "jobs", _wait_arguments(job, milliseconds, most)
     return _session_answer(waited)
 
 
-def _wait(job: str, milliseconds: float, most: int) -> dict[str, Any]:
+def _wait_arguments(job: str, milliseconds: float, most: int) -> dict[str, Any]:
     return {"action": "wait", "job": job, "timeout": min(milliseconds, most) / 1000}
 
 

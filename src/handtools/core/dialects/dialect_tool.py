@@ -32,7 +32,7 @@ class DialectTool:
     @cached_property
     def params(self) -> type[BaseModel]:
         """A pydantic model that validates arguments against the schema."""
-        return _model(self.name, self.schema)
+        return _model_of_schema(self.name, self.schema)
 
 
 Dialect: TypeAlias = tuple[DialectTool, ...]
@@ -57,7 +57,7 @@ def object_schema(properties: Mapping[str, Any], *required: str, closed: bool = 
 _SCALARS: Mapping[str, Any] = {"string": str, "integer": int, "number": int | float, "boolean": bool}
 
 
-def _model(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
+def _model_of_schema(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
     required = set(schema.get("required", ()))
     fields: dict[str, Any] = {}
     for number, (key, node) in enumerate(schema["properties"].items()):
@@ -72,7 +72,7 @@ def _annotation(name: str, node: Mapping[str, Any]) -> Any:
         return Literal[tuple(node["enum"])]
     if node["type"] == "array":
         return list[_annotation(name, node["items"])]  # type: ignore[misc]
-    return _model(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
+    return _model_of_schema(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
 
 
 def map_to_one_call(

@@ -65,10 +65,10 @@ def _apply_patch(args: Args) -> OurCalls:
         raise InvalidInput(f"`operation.diff` is missing for {kind}.", hint="Send the diff too.")
     result = yield "patch", {"patch": patch_of_one_file(PATCH_ACTIONS[kind], path, diff or "")}
     status = "completed" if result.ok else "failed"
-    return _item(result, type="apply_patch_call_output", status=status, output=result.text)
+    return _result_with_json_text(result, type="apply_patch_call_output", status=status, output=result.text)
 
 
-def _shell(args: Args) -> OurCalls:
+def _calls_for_shell(args: Args) -> OurCalls:
     action = args["action"]
     most, limit = action.get("max_output_length"), action.get("timeout_ms")
     if not action["commands"]:
@@ -80,7 +80,7 @@ def _shell(args: Args) -> OurCalls:
         outputs.append(_shell_output(result, most))
     failed = next((each for each in results if not each.ok), results[-1])
     kept = {} if most is None else {"max_output_length": most}
-    return _item(failed, type="shell_call_output", output=outputs, **kept)
+    return _result_with_json_text(failed, type="shell_call_output", output=outputs, **kept)
 
 
 def _shell_output(result: Result[Any], most: int | None) -> dict[str, Any]:
@@ -92,11 +92,11 @@ def _shell_output(result: Result[Any], most: int | None) -> dict[str, Any]:
     return {"stdout": done.stdout[:most], "stderr": errors[:most], "outcome": outcome}
 
 
-def _item(result: Result[Any], **fields: Any) -> Result[Any]:
+def _result_with_json_text(result: Result[Any], **fields: Any) -> Result[Any]:
     return with_text(result, json.dumps(fields, ensure_ascii=False))
 
 
-def _argv(command: list[str]) -> Mapping[str, Any]:
+def _bash_arguments(command: list[str]) -> Mapping[str, Any]:
     if not command:
         raise InvalidInput("`command` is empty.", hint="Send a program and its arguments.")
     # Models wrap scripts in `bash -lc SCRIPT`; our tool already runs the script in bash.
@@ -113,7 +113,7 @@ def _shell_function_answer(result: Result[Any], _: Args) -> Result[Any]:
     done = command_text(result)
     facts = {"exit_code": done.code, "duration_seconds": round(done.seconds, 1)}
     output = "\n".join(part for part in (done.output.rstrip("\n"), done.notes) if part)
-    return _item(result, output=output, metadata=facts)
+    return _result_with_json_text(result, output=output, metadata=facts)
 
 
 _OPERATION = object_schema(
@@ -130,7 +130,7 @@ _SHELL = DialectTool(
     tools=("bash",),
     description="Run shell commands, one after another.",
     schema=object_schema({"action": _ACTION}, "action"),
-    calls=_shell,
+    calls=_calls_for_shell,
     definition={"type": "shell", "environment": {"type": "local"}},
 )
 APPLY_PATCH_FREEFORM = DialectTool(
@@ -176,7 +176,7 @@ OPENAI_FUNCTIONS: Dialect = (
         ),
         calls=map_to_one_call(
             "bash",
-            {"command": _argv, "workdir": "cwd", "timeout_ms": seconds("timeout")},
+            {"command": _bash_arguments, "workdir": "cwd", "timeout_ms": seconds("timeout")},
             render=_shell_function_answer,
             cwd=".",
         ),

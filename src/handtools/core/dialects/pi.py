@@ -21,7 +21,7 @@ from handtools.core.dialects.dialect_tool import (
 MAX_HITS = 200
 
 
-def _edits(edits: list[Mapping[str, str]]) -> Mapping[str, Any]:
+def _multi_edit_arguments(edits: list[Mapping[str, str]]) -> Mapping[str, Any]:
     return {"edits": [{"old_string": each["oldText"], "new_string": each["newText"]} for each in edits]}
 
 
@@ -55,7 +55,7 @@ PI: Dialect = (
             "path",
             "edits",
         ),
-        calls=map_to_one_call("multi_edit", {"edits": _edits}),
+        calls=map_to_one_call("multi_edit", {"edits": _multi_edit_arguments}),
     ),
     DialectTool(
         name="write",

@@ -55,7 +55,7 @@ class BackgroundJob:
 
     def start(self, launch: Launch, kept: Path) -> None:
         """Start the job's process; raises if the launch can't be prepared."""
-        self.running = RunningProcess(launch, kept, None, self.pipeline.prepared_launch, self._ended)
+        self.running = RunningProcess(launch, kept, None, self.pipeline.prepared_launch, self._record_exit)
         self.running.wait_until_started()
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class BackgroundJob:
     def _ports(self) -> tuple[int, ...]:
         return listening_ports(self.running.pid) if self.running.pid and not self.running.ended else ()
 
-    def _ended(self, command_exit: CommandExit) -> None:
+    def _record_exit(self, command_exit: CommandExit) -> None:
         """Record the exit and have the file changes applied; called in the job's thread when it ends."""
         finished = self.pipeline.finished(command_exit)
         end = finished.exit if command_exit.fault else self.settle(finished)
@@ -120,7 +120,7 @@ class BackgroundJobs:
 
     def check_running_job_limit(self, session: str) -> None:
         """Raise `TooLarge` if the session has too many running jobs."""
-        alive = [k for k in self._of(session) if k.running.ended is None]
+        alive = [k for k in self._jobs_of_session(session) if k.running.ended is None]
         if len(alive) >= MAX_RUNNING_JOBS:
             raise TooLarge(f"{MAX_RUNNING_JOBS} jobs are running.", hint="Kill one with `jobs` first.")
 
@@ -134,7 +134,7 @@ class BackgroundJobs:
         self._count += 1
         job.id = f"job{self._count}"
         self._jobs[job.id] = job
-        self._forget()
+        self._forget_old_jobs()
         return job.job()
 
     def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
@@ -150,7 +150,7 @@ class BackgroundJobs:
         return "running" if any(kept.running.ended is None for kept in self._jobs.values()) else "ended"
 
     async def jobs(self, session: str) -> list[Job]:
-        return [kept.job() for kept in reversed(self._of(session))]
+        return [kept.job() for kept in reversed(self._jobs_of_session(session))]
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
         """The job, after waiting at most `timeout` seconds for it to end."""
@@ -205,17 +205,17 @@ class BackgroundJobs:
             kept.close()
         self._jobs.clear()
 
-    def _of(self, session: str) -> list[BackgroundJob]:
+    def _jobs_of_session(self, session: str) -> list[BackgroundJob]:
         return [kept for kept in self._jobs.values() if kept.call.session == session]
 
     def _find(self, job_id: str, session: str) -> BackgroundJob:
         kept = self._jobs.get(job_id)
         if kept is None or kept.call.session != session:
-            known = ", ".join(kept.id for kept in self._of(session)) or "none"
+            known = ", ".join(kept.id for kept in self._jobs_of_session(session)) or "none"
             raise NotFound(f"There is no job `{job_id}`.", hint=f"Jobs: {known}.")
         return kept
 
-    def _forget(self) -> None:
+    def _forget_old_jobs(self) -> None:
         over = [kept for kept in self._jobs.values() if kept.running.ended is not None][:-REMEMBERED_JOBS]
         for kept in over:
             kept.close()

@@ -211,15 +211,17 @@ class LocalCommands(BackgroundJobs):
         if not self.missing:
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
             for look in (*begin, partial(self._look_ahead, private_globs, read_only_globs)):
-                Thread(target=_quietly, args=(look,), name="handtools-look-ahead", daemon=True).start()
+                Thread(
+                    target=_run_ignoring_host_errors, args=(look,), name="handtools-look-ahead", daemon=True
+                ).start()
 
     def _look_ahead(self, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]) -> None:
         """Prepare a launch without starting it, to cache the runner, the capture and the tree scan."""
-        if isinstance(self.runner, PersistentRunner) or not self._apart():
+        if isinstance(self.runner, PersistentRunner) or not self._can_isolate_writes():
             return
         state_file = ShellStateFile(InheritedShellState(), "")
         try:
-            launch = self._launch(
+            launch = self._launch_of_command(
                 Command(script=""),
                 InheritedShellState(),
                 state_file,
@@ -247,7 +249,7 @@ class LocalCommands(BackgroundJobs):
         name = output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
         try:
-            launch = self._launch(
+            launch = self._launch_of_command(
                 command,
                 left,
                 state_file,
@@ -269,7 +271,7 @@ class LocalCommands(BackgroundJobs):
                 pipeline.discard()
                 raise
             kept = None if pipeline.exposed else state_file.read_report()
-            cwd = self._keep(call.session, kept, left)
+            cwd = self._save_shell_state(call.session, kept, left)
             return pipeline.finished(ended, cwd=cwd, shell_jobs=kept.jobs if kept else 0)
         finally:
             state_file.close()
@@ -292,7 +294,7 @@ class LocalCommands(BackgroundJobs):
         name = output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
         # Capture a job only in an overlay: a scan would attribute concurrent changes by others to the job.
-        apart = not command.live and await to_thread.run_sync(self._apart)
+        apart = not command.live and await to_thread.run_sync(self._can_isolate_writes)
         capture = self._capture if apart else NoCapture()
         pipeline = LaunchPipeline(
             capture, self.runner, self._scratch, self._networks, call, _visits_only(show)
@@ -300,7 +302,7 @@ class LocalCommands(BackgroundJobs):
         job = BackgroundJob(call, command, description, state_file, pipeline, settle)
         try:
             # The configured time limit is for foreground commands: a server may run for a day.
-            launch = self._launch(
+            launch = self._launch_of_command(
                 command,
                 left,
                 state_file,
@@ -319,7 +321,7 @@ class LocalCommands(BackgroundJobs):
     def inherited_shell_state(self, session: str) -> InheritedShellState:
         """The shell state of a session's next command; its cwd is the root if the last folder is gone."""
         left = self._sessions.find(session)
-        folder = os.path.relpath(self._folder(left.cwd, given=False), self._root)
+        folder = os.path.relpath(self._resolved_working_directory(left.cwd, given=False), self._root)
         return replace(left, cwd=folder)
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
@@ -339,10 +341,10 @@ class LocalCommands(BackgroundJobs):
         if isinstance(runner, PersistentRunner):
             runner.release_workspace(self._root)
 
-    def _apart(self) -> bool:
+    def _can_isolate_writes(self) -> bool:
         return self._capture.has_isolated_writes and self.runner.can_mount_overlay
 
-    def _tidy(self) -> None:
+    def _delete_old_files(self) -> None:
         """Delete old command outputs and scratch, at most once every ten minutes."""
         now = time.monotonic()
         if not self._tidied or now - self._tidied > TIDY_INTERVAL_SECONDS:
@@ -350,7 +352,7 @@ class LocalCommands(BackgroundJobs):
             self._output_blobs.tidy(max_bytes=KEPT_OUTPUTS_BYTES, max_age=KEPT_OUTPUTS_SECONDS)
             self._scratch.tidy()
 
-    def _launch(
+    def _launch_of_command(
         self,
         command: Command,
         shell_state: InheritedShellState,
@@ -360,7 +362,7 @@ class LocalCommands(BackgroundJobs):
         read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate,
     ) -> Launch:
-        self._tidy()
+        self._delete_old_files()
         limits = command.limits.within(self._limits)
         if limits.processes is None:
             limits = replace(limits, processes=MAX_COMMAND_PROCESSES)
@@ -368,7 +370,7 @@ class LocalCommands(BackgroundJobs):
         return Launch(
             argv=(BASH_PROGRAM, "--noprofile", "--norc", "-c", state_file.bootstrap_code, "bash"),
             env=command_environment(command.env, self._passed, terminal=terminal, path=self._path),
-            cwd=self._folder(command.cwd or shell_state.cwd, given=bool(command.cwd)),
+            cwd=self._resolved_working_directory(command.cwd or shell_state.cwd, given=bool(command.cwd)),
             root=self._root,
             pass_fds=(state_file.fd,),
             terminal=command.terminal,
@@ -387,7 +389,7 @@ class LocalCommands(BackgroundJobs):
         path = os.pathsep.join((*self._path, os.environ.get("PATH", "")))
         return folders_needed_by_path_programs(path, self._root, self._state)
 
-    def _folder(self, path: str, *, given: bool) -> str:
+    def _resolved_working_directory(self, path: str, *, given: bool) -> str:
         folder = os.path.realpath(os.path.join(self._root, path))
         inside = path_in_workspace(folder, self._root)
         if inside is not None and os.path.isdir(folder):
@@ -396,7 +398,9 @@ class LocalCommands(BackgroundJobs):
             raise InvalidInput(f"`{path}` is not a folder in the workspace.", hint="Use one that is.")
         return self._root
 
-    def _keep(self, session: str, report: ShellStateReport | None, shell_state: InheritedShellState) -> str:
+    def _save_shell_state(
+        self, session: str, report: ShellStateReport | None, shell_state: InheritedShellState
+    ) -> str:
         """Save the shell state that a command left; returns the session's next working directory."""
         if report is None:
             return shell_state.cwd
@@ -405,7 +409,7 @@ class LocalCommands(BackgroundJobs):
         return cwd
 
 
-def _quietly(look: Callable[[], None]) -> None:
+def _run_ignoring_host_errors(look: Callable[[], None]) -> None:
     with suppress(HostError):
         look()
 

@@ -101,21 +101,21 @@ class SessionScratchFolders:
         """
         with contextlib.ExitStack() as stack:
             try:
-                opened = stack.enter_context(self._opened(launch, session, owner, runner))
+                opened = stack.enter_context(self._open_folders(launch, session, owner, runner))
             except OSError as error:
                 note = f"$HOME and /tmp are empty and will not be kept: {error.strerror}."
                 opened = OpenScratch(None, (note,))
             yield opened
 
     @contextmanager
-    def _opened(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
+    def _open_folders(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
         user = workspace_owner(launch.root)
         cache_folders = _LastingFolder(self._folder / _SHARED / _digest(owner), {_FILES: 0o700}, user)
         link_home = _HomeLinks(
-            launch, os.path.relpath(cache_folders.path / _FILES, self._room(session, runner))
+            launch, os.path.relpath(cache_folders.path / _FILES, self._session_folder(session, runner))
         )
         own_folders = _LastingFolder(
-            self._room(session, runner), {_HOME: 0o700, _TMP: 0o1777}, user, link_home.furnish
+            self._session_folder(session, runner), {_HOME: 0o700, _TMP: 0o1777}, user, link_home.furnish
         )
         with cache_folders.kept_from_deletion(), own_folders.kept_from_deletion():
             cache_folders.make_folders(_FILES, _CACHES.values())
@@ -127,7 +127,7 @@ class SessionScratchFolders:
                     caches=os.fspath(cache_folders.path / _FILES),
                     reserved=own_folders.reserve_mount_names(_names_below_tmp(launch)),
                     quotas=tuple(
-                        self._limits(each, launch.limits.written_bytes)
+                        self._folder_limits(each, launch.limits.written_bytes)
                         for each in (own_folders, cache_folders)
                     ),
                 )
@@ -139,7 +139,7 @@ class SessionScratchFolders:
                     OSError
                 ):  # disk full, or a command is changing the tree during the count
                     opened.notes = (
-                        *self._shrunk(own_folders, link_home),
+                        *self._empty_if_over_quota(own_folders, link_home),
                         *self._shrunk_caches(cache_folders),
                     )
 
@@ -149,7 +149,7 @@ class SessionScratchFolders:
         The folders are renamed at once and deleted in a thread, because the trees may be large.
         """
         kept = []
-        for path in self._rooms():
+        for path in self._session_and_cache_folders():
             with contextlib.suppress(OSError):
                 kept.append((path.stat().st_mtime, _read_usage(path).bytes, path))
         horizon, total = time.time() - KEPT_SCRATCH_SECONDS, sum(size for _, size, _ in kept)
@@ -158,7 +158,7 @@ class SessionScratchFolders:
                 break
             if _set_aside(path):
                 total -= size
-        gone = list(self._rooms(gone=True))
+        gone = list(self._session_and_cache_folders(gone=True))
         if gone:
             threading.Thread(target=_delete, args=(gone,), name="handtools-scratch", daemon=True).start()
 
@@ -166,7 +166,7 @@ class SessionScratchFolders:
         """Paths of settings files that commands left in a session's home; opens only folders."""
         found: list[str] = []
         try:
-            home = FolderHandle.at(os.fspath(self._room(session, runner) / _HOME))
+            home = FolderHandle.at(os.fspath(self._session_folder(session, runner) / _HOME))
         except OSError:
             return ()
         with home:
@@ -180,20 +180,20 @@ class SessionScratchFolders:
 
     def drop(self, session: str, runner: str) -> None:
         """Delete the scratch of a session, unless one of its commands is still running."""
-        if _set_aside(self._room(session, runner)):
-            _delete(self._rooms(gone=True))
+        if _set_aside(self._session_folder(session, runner)):
+            _delete(self._session_and_cache_folders(gone=True))
 
-    def _limits(self, folder: "_LastingFolder", written: int | None) -> tuple[str, int, int]:
+    def _folder_limits(self, folder: "_LastingFolder", written: int | None) -> tuple[str, int, int]:
         """A folder and its limits in bytes and files: the quota, or current use plus `written` if lower."""
         most = self._quota.bytes
         if written is not None:
             most = min(most, folder.count(self._quota).bytes + written)
         return os.fspath(folder.path), most, self._quota.files
 
-    def _room(self, session: str, runner: str) -> Path:
+    def _session_folder(self, session: str, runner: str) -> Path:
         return self._folder / _SESSIONS / _digest(f"{runner}\n{session}")
 
-    def _rooms(self, *, gone: bool = False) -> Iterator[Path]:
+    def _session_and_cache_folders(self, *, gone: bool = False) -> Iterator[Path]:
         """The folders of sessions and shared caches; with `gone`, those awaiting deletion."""
         for above in (self._folder / _SESSIONS, self._folder / _SHARED):
             with contextlib.suppress(FileNotFoundError):
@@ -201,7 +201,7 @@ class SessionScratchFolders:
                     if name.startswith(_GONE_PREFIX) if gone else not name.startswith("."):
                         yield above / name
 
-    def _shrunk(self, own_folders: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
+    def _empty_if_over_quota(self, own_folders: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
         """Empty scratch that is over its quota, and yield a note about it."""
         if not own_folders.over(self._quota):
             return
@@ -237,9 +237,9 @@ class _HomeLinks:
         for inside, name in _CACHES.items():
             *above, last = inside.split("/")
             up = "/".join([".."] * (len(above) + 1))
-            _link(room / _HOME, (*above, last), f"{up}/{_SHARED}/{name}", user)
+            _create_home_link(room / _HOME, (*above, last), f"{up}/{_SHARED}/{name}", user)
         for name, target in self._users_own():
-            _link(room / _HOME, (name,), target, user)
+            _create_home_link(room / _HOME, (name,), target, user)
 
     def _users_own(self) -> Iterator[tuple[str, str]]:
         """Names in the user's home folder that lead to the workspace or to toolchains."""
@@ -254,19 +254,21 @@ class _HomeLinks:
                 yield name, os.path.join(home, name)
 
 
-def _link(home: Path, parts: tuple[str, ...], target: str, user: tuple[int, int] | None) -> None:
+def _create_home_link(
+    home: Path, parts: tuple[str, ...], target: str, user: tuple[int, int] | None
+) -> None:
     """Create a symlink below a folder that commands write to, unless the path exists."""
     folder = FolderHandle.at(os.fspath(home))
     try:
         for part in parts[:-1]:
             with contextlib.suppress(FileExistsError):
                 folder.create_folder(part)
-                _give(folder, part, user)
+                _set_owner_of_entry(folder, part, user)
             inner = folder.child(part)
             folder.close()
             folder = inner
         folder.create_link(parts[-1], os.fsencode(target))
-        _give(folder, parts[-1], user)
+        _set_owner_of_entry(folder, parts[-1], user)
     except OSError:
         return  # a command created something there, or the disk is full: continue without it
     finally:
@@ -279,7 +281,7 @@ def _is_settings_file(folder: FolderHandle, name: str) -> bool:
     return facts is not None and stat.S_ISREG(facts.st_mode) and not is_history
 
 
-def _give(folder: FolderHandle, name: str, user: tuple[int, int] | None) -> None:
+def _set_owner_of_entry(folder: FolderHandle, name: str, user: tuple[int, int] | None) -> None:
     if user is not None:
         os.chown(name, *user, dir_fd=folder.fd, follow_symlinks=False)
 
@@ -312,12 +314,12 @@ class _LastingFolder:
     @contextmanager
     def kept_from_deletion(self) -> Iterator[None]:
         """Context manager: create the folder if needed and hold its shared lock against deletion."""
-        while not self._taken():
-            self._make()
+        while not self._take_shared_lock():
+            self._create_atomically()
         try:
             os.utime(self.path)
             for part in self.parts:
-                self._own(self.path / part)
+                self._set_owner_of_part(self.path / part)
             yield
         finally:
             os.close(self._lock)
@@ -329,13 +331,13 @@ class _LastingFolder:
         """
         known = self.reserved_mount_names()
         missing = wanted - known
-        if missing and self._alone():
+        if missing and self._try_exclusive_lock():
             with FolderHandle.at(os.fspath(self.path / _TMP)) as folder:
                 for name in sorted(missing):
                     if folder.find(name) is not None:
                         folder.move_new(name, f"{name}-{secrets.token_hex(4)}")
                     folder.create_folder(name)
-                    _give(folder, name, self.user)
+                    _set_owner_of_entry(folder, name, self.user)
             known |= missing
             _write(self.path / _RESERVED_NAME, json.dumps(sorted(known)))
         fcntl.flock(self._lock, fcntl.LOCK_SH)
@@ -354,7 +356,7 @@ class _LastingFolder:
                 if folder.find(name) is None:
                     with contextlib.suppress(FileExistsError):
                         folder.create_folder(name)
-                        _give(folder, name, self.user)
+                        _set_owner_of_entry(folder, name, self.user)
 
     def over(self, quota: ScratchQuota, *, count: bool = False) -> bool:
         """Whether the folder is over quota; recounts only after likely growth or when the count is old."""
@@ -394,9 +396,11 @@ class _LastingFolder:
             return True
         free = os.statvfs(self.path)
         filled, made = usage.free_bytes - free.f_bavail * free.f_frsize, usage.free_files - free.f_ffree
-        return filled > _much(quota.bytes, usage.bytes) or made > _much(quota.files, usage.files)
+        return filled > _recount_threshold(quota.bytes, usage.bytes) or made > _recount_threshold(
+            quota.files, usage.files
+        )
 
-    def _taken(self) -> bool:
+    def _take_shared_lock(self) -> bool:
         """Take the shared lock; False if the folder does not exist or was just deleted."""
         try:
             lock = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
@@ -410,7 +414,7 @@ class _LastingFolder:
         os.close(lock)
         return False
 
-    def _alone(self) -> bool:
+    def _try_exclusive_lock(self) -> bool:
         """Try to upgrade to the exclusive lock; False if another command shares it."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -418,7 +422,7 @@ class _LastingFolder:
             return False
         return True
 
-    def _make(self) -> None:
+    def _create_atomically(self) -> None:
         """Create the folder under a temporary name and rename it when complete; another process may win."""
         above = self.path.parent
         above.mkdir(parents=True, exist_ok=True)
@@ -430,7 +434,7 @@ class _LastingFolder:
         for part, mode in self.parts.items():
             (new / part).mkdir()
             (new / part).chmod(mode)
-            self._own(new / part)
+            self._set_owner_of_part(new / part)
         self.furnish(new)
         (new / _LOCK_NAME).touch(0o600)
         try:
@@ -438,12 +442,12 @@ class _LastingFolder:
         except OSError:
             _delete([new])
 
-    def _own(self, part: Path) -> None:
+    def _set_owner_of_part(self, part: Path) -> None:
         if self.user is not None and part.lstat().st_uid != self.user[0]:
             os.chown(part, *self.user, follow_symlinks=False)
 
 
-def _much(most: int, known: int) -> int:
+def _recount_threshold(most: int, known: int) -> int:
     """Growth of the file system that triggers a recount: about what would fill the rest of the quota."""
     return min(most // 16, max(most - known, most // 256))
 

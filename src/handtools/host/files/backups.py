@@ -87,7 +87,7 @@ class FolderBackups:
 
     def backup_size(self, ref: str) -> int | None:
         """Return the size of the backed-up file `ref`; None if it is missing or not a regular file."""
-        found = self._found(ref)
+        found = self._stat_regular_file(ref)
         return found and found.st_size
 
     def is_expected_backup(self, backup: BackupRef) -> bool:
@@ -96,7 +96,7 @@ class FolderBackups:
         If the digest matches but the time differs (the file was saved again unchanged), the time is
         restored.
         """
-        found = self._found(backup.ref)
+        found = self._stat_regular_file(backup.ref)
         if found is None or stat_mark(found) == backup.mark:
             return True
         if not backup.content or found.st_size != backup.bytes:
@@ -107,7 +107,7 @@ class FolderBackups:
                 return True
         return False
 
-    def _found(self, ref: str) -> os.stat_result | None:
+    def _stat_regular_file(self, ref: str) -> os.stat_result | None:
         try:
             found = os.lstat(self._path(ref))
         except OSError:
@@ -125,7 +125,7 @@ class FolderBackups:
 
     def part(self, ref: str, start: int, size: int) -> bytes | None:
         """Return up to `size` bytes of the backup `ref` from offset `start`; None if it is missing."""
-        if self._found(ref) is None:
+        if self._stat_regular_file(ref) is None:
             return None
         with contextlib.suppress(OSError), self._path(ref).open("rb") as file:
             return read_bytes_at(file.fileno(), size, start)
@@ -137,13 +137,13 @@ class FolderBackups:
 
     def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
         """Move a backup to a name in a workspace folder; across file systems, copy it and keep it."""
-        with self._parent(ref) as (shelf, kept):
+        with self._open_parent_folder(ref) as (shelf, kept):
             if not _move_between(shelf, kept, folder, name):
                 copy_tree(shelf, kept, folder, name)
 
     def put_in(self, ref: str, folder: FolderHandle, name: str) -> None:
         """Move a file or folder from the workspace into the backups, replacing an interrupted copy."""
-        with self._parent(ref, make=True) as (shelf, kept):
+        with self._open_parent_folder(ref, make=True) as (shelf, kept):
             remove_tree(shelf, kept)
             if not _move_between(folder, name, shelf, kept):
                 partial = f".{secrets.token_hex(8)}"
@@ -153,7 +153,7 @@ class FolderBackups:
 
     def copy_in(self, ref: str, folder: FolderHandle, name: str) -> None:
         """Copy a file or folder from the workspace into the backups."""
-        with self._parent(ref, make=True) as (shelf, kept):
+        with self._open_parent_folder(ref, make=True) as (shelf, kept):
             copy_tree(folder, name, shelf, kept)
 
     def return_to_backups(self, ref: str, folder: FolderHandle, name: str) -> None:
@@ -165,9 +165,12 @@ class FolderBackups:
 
     def drop(self, ref: str, *, erase: bool = False) -> None:
         """Delete a backup if it exists. With `erase`, overwrite a file's bytes first."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(ref) as (shelf, kept):
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._open_parent_folder(ref) as (shelf, kept),
+        ):
             if erase:
-                _overwrite(self._path(ref))
+                _overwrite_with_zeros(self._path(ref))
             remove_tree(shelf, kept)
 
     def delete_item_leftovers(self, name: str) -> None:
@@ -215,7 +218,7 @@ class FolderBackups:
         return self._folder / ref
 
     @contextmanager
-    def _parent(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
+    def _open_parent_folder(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
         """Open the folder that contains a backup, without following symlinks.
 
         Yields its handle and the name in it.
@@ -240,7 +243,7 @@ class FolderBackups:
 def _move_between(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> bool:
     """Rename between two open folders; False if they are on different file systems."""
     try:
-        _rename(source_handle, old, target_handle, new)
+        _rename_no_replace(source_handle, old, target_handle, new)
     except PermissionError:
         # Moving a folder rewrites its `..` entry, so it has to be writable during the rename.
         found = source_handle.stat(old)
@@ -248,7 +251,7 @@ def _move_between(source_handle: FolderHandle, old: str, target_handle: FolderHa
             raise
         mode = stat.S_IMODE(found.st_mode)
         source_handle.set_mode(old, mode | 0o700)
-        _rename(source_handle, old, target_handle, new)
+        _rename_no_replace(source_handle, old, target_handle, new)
         target_handle.set_mode(new, mode)
     except OSError as error:
         if error.errno != errno.EXDEV:
@@ -257,7 +260,9 @@ def _move_between(source_handle: FolderHandle, old: str, target_handle: FolderHa
     return True
 
 
-def _rename(source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str) -> None:
+def _rename_no_replace(
+    source_handle: FolderHandle, old: str, target_handle: FolderHandle, new: str
+) -> None:
     old, new = source_handle.name_for_os(old), target_handle.name_for_os(new)
     try:
         syscalls.rename_no_replace(source_handle.fd, old, new, into=target_handle.fd)
@@ -279,7 +284,7 @@ def _device_with_ns_times(folder: Path) -> int:
         return found.st_dev if found.st_mtime_ns == odd else -1
 
 
-def _overwrite(path: Path) -> None:
+def _overwrite_with_zeros(path: Path) -> None:
     """Overwrite a file's bytes before it is deleted, unless the file has other hard links."""
     with contextlib.suppress(OSError):
         found = os.lstat(path)

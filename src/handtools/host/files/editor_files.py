@@ -74,7 +74,7 @@ class EditorFiles:
         if start < 0 or (size is not None and size < 0):
             raise InvalidInput("`start` and `size` can't be negative.", hint="Count from 0.")
         data = self._local_files.read(path)
-        shown = self._shown(path, data)
+        shown = self._editor_text(path, data)
         data = data if shown is None else shown.data
         return data[start : None if size is None else start + size]
 
@@ -83,7 +83,7 @@ class EditorFiles:
         node = self._local_files.node(path, like_node=like_node)
         if node is None or node.kind != "file" or node.held:
             return node
-        shown = self._shown(path, node.data)
+        shown = self._editor_text(path, node.data)
         return node if shown is None else Node("file", shown.data, node.mode)
 
     def last_seen_unsaved_below(self, root: str) -> list[str]:
@@ -99,7 +99,7 @@ class EditorFiles:
             data = self._local_files.read(path)
         except ToolError:
             return False
-        shown = self._shown(path, data)
+        shown = self._editor_text(path, data)
         return shown is not None and shown.data != data
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
@@ -112,7 +112,7 @@ class EditorFiles:
 
     def perform(self, writes: Sequence[PlannedWrite]) -> None:
         """Perform all steps or none: first those on disk, then the editor's, which can be reverted."""
-        shown = {step.change.path: seen for step in writes if (seen := self._checked(step))}
+        shown = {step.change.path: seen for step in writes if (seen := self._checked_editor_text(step))}
         on_disk = [step for step in writes if step.change.path not in shown]
         self._local_files.perform(on_disk)
         changes: list[Change] = []
@@ -153,7 +153,7 @@ class EditorFiles:
             message = f"The editor wrote {paths}, then failed: {failure} The rollback failed too: {second}"
             raise StorageFault(message, hint="Read the files to see their state.") from failure
 
-    def _checked(self, write: PlannedWrite) -> ShownText | None:
+    def _checked_editor_text(self, write: PlannedWrite) -> ShownText | None:
         """Return the editor's text at a path that the editor will write; None for a step on disk.
 
         Raises `Stale` if the user has typed since the change was planned.
@@ -165,8 +165,12 @@ class EditorFiles:
             return None
         node = self._local_files.node(change.path)
         if before is None:
-            return self._free(change.path) if node is None and self._is_for_editor(change) else None
-        shown = None if node is None or node.kind != "file" else self._shown(change.path, node.data)
+            return (
+                self._empty_text_if_unused(change.path)
+                if node is None and self._is_for_editor(change)
+                else None
+            )
+        shown = None if node is None or node.kind != "file" else self._editor_text(change.path, node.data)
         if shown is None or node is None:
             return None
         if not before.same(Node("file", shown.data, node.mode)):
@@ -178,7 +182,7 @@ class EditorFiles:
             raise Stale(message, hint="Ask the user to save it, then try again.")
         return None
 
-    def _free(self, path: str) -> ShownText:
+    def _empty_text_if_unused(self, path: str) -> ShownText:
         # A new buffer has no file on disk yet. Some editors return empty text for a missing file.
         if self._buffers.read(path):
             raise _changed_in_editor(path)
@@ -195,7 +199,7 @@ class EditorFiles:
         facts = self._local_files.facts(change.path)
         return facts is not None and facts.mode == after.mode  # editors can't set the mode
 
-    def _shown(self, path: str, data: bytes) -> ShownText | None:
+    def _editor_text(self, path: str, data: bytes) -> ShownText | None:
         """Ask the editor for the text of a file with these bytes on disk; None to use the disk."""
         text = self._buffers.read(path) if _is_utf8(data) else None
         if text is None:

@@ -62,15 +62,15 @@ class FileLocks:
         held: list[_HeldLock] = []
         try:
             for slot in sorted({_slot_of(key) for key in keys}):
-                held.append(await self._take(slot, keys, deadline))  # noqa: PERF401 — one by one, so that a failure releases them
+                held.append(await self._lock_slot(slot, keys, deadline))  # noqa: PERF401 — one by one, so that a failure releases them
             yield
         finally:
             for lock in reversed(held):
                 _unlock(lock)
 
-    async def _take(self, slot: int, keys: Sequence[str], deadline: float) -> _HeldLock:
+    async def _lock_slot(self, slot: int, keys: Sequence[str], deadline: float) -> _HeldLock:
         began = time.monotonic()
-        while (lock := self._try(slot)) is None:
+        while (lock := self._try_lock_slot(slot)) is None:
             now = time.monotonic()
             if now >= deadline:
                 raise Busy(
@@ -83,11 +83,11 @@ class FileLocks:
             await anyio.sleep(min(pause, deadline - now))
         return lock
 
-    def _try(self, slot: int) -> _HeldLock | None:
+    def _try_lock_slot(self, slot: int) -> _HeldLock | None:
         path = f"{self._folder}/{slot:03x}"
         if not HAS_FILE_LOCKS:
             return _try_in_process(path)
-        fd = self._open(path)
+        fd = self._open_lock_file(path)
         try:
             _lock_fd(fd)
         except OSError as error:
@@ -100,7 +100,7 @@ class FileLocks:
             raise
         return fd
 
-    def _open(self, path: str) -> int:
+    def _open_lock_file(self, path: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
         try:
             try:

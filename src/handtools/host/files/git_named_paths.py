@@ -131,7 +131,7 @@ def git_named_paths(
     """
     named_paths: dict[GitNamedPath, None] = {}
     for repository in _repositories(folders.values(), paths):
-        for key, word, base in _names(repository, is_plain):
+        for key, word, base in _names_in_settings(repository, is_plain):
             place = os.path.normpath(os.path.join(base, word.word))
             for path in {place, os.path.realpath(place)}:
                 inside = path_in_folders(path, folders.items())
@@ -197,7 +197,7 @@ class _NameSearch:
         for folder in folders:
             for name in _LINKED_NAMES:
                 place = f"{folder}/{name}"
-                self._look(place)
+                self._record_state(place)
                 if os.path.islink(place):
                     yield _Name(f"{GIT_FOLDER}/{name}", PathWord(place, is_whole_folder=True), top)
         hooks = [f"{folder}/hooks" for folder in folders]
@@ -216,7 +216,7 @@ class _NameSearch:
         if file in self.files_read or len(self.files_read) >= MAX_CONFIG_FILES:
             return
         self.files_read.add(file)
-        self._look(file)
+        self._record_state(file)
         for key, values in _read_settings(file).items():
             parts = GitConfigKey.of(key)
             is_include = parts.section in {"include", "includeif"} and parts.name == "path"
@@ -232,26 +232,26 @@ class _NameSearch:
                         yield _Name(key, PathWord(_with_home(word), is_whole_folder), self.git_folders.top)
 
     def _links_in(self, folder: str) -> list[str]:
-        self._look(folder)
+        self._record_state(folder)
         try:
             with os.scandir(folder) as entries:
                 return [entry.name for entry in entries if entry.is_symlink()]
         except (OSError, ValueError):
             return []
 
-    def _look(self, path: str) -> None:
+    def _record_state(self, path: str) -> None:
         """Record the state of a file before reading it, so that a concurrent change causes another read."""
-        self.states.setdefault(path, _state(path))
+        self.states.setdefault(path, _file_state(path))
 
 
 _known_names: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, ...]]] = {}
 
 
-def _names(git_folders: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
+def _names_in_settings(git_folders: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
     """Return the names in a repository's settings, cached until one of the files changes."""
     key = (git_folders, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
     states, names = _known_names.get(key, ({}, ()))
-    if not states or any(_state(path) != state for path, state in states.items()):
+    if not states or any(_file_state(path) != state for path, state in states.items()):
         search = _NameSearch(git_folders, is_plain)
         names = tuple(search.names())
         if len(_known_names) >= _MAX_KNOWN_REPOSITORIES:
@@ -280,7 +280,7 @@ def _with_home(word: str) -> str:
     return os.path.join(home, word[2:]) if home else word
 
 
-def _state(path: str) -> FileState:
+def _file_state(path: str) -> FileState:
     try:
         found = os.lstat(path)
         state = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -201,13 +201,13 @@ def _run_git(repository: _Repository, workspace: str | Path, args: Sequence[str]
             if not programs.is_outside_workspace(folder, workspace):
                 return b""
             _make_bare_repository(Path(folder), repository)
-            done = _git(Path(folder), args, _LOG_LIMITS, workspace=workspace)
+            done = _run_git_in_folder(Path(folder), args, _LOG_LIMITS, workspace=workspace)
     except (OSError, programs.ProgramTimeout):
         return b""
     return done.output if done is not None else b""
 
 
-def _git(
+def _run_git_in_folder(
     own: Path,
     args: Sequence[str],
     bounds: programs.ProgramLimits,
@@ -307,7 +307,7 @@ def _verify_pack(
             for suffix, path, _ in states:
                 (own / f"checked.{suffix}").symlink_to(path)
             args = ["index-pack", "--verify", reverse, "checked.pack"]
-            done = _git(own, args, _PACK_LIMITS, workspace=workspace)
+            done = _run_git_in_folder(own, args, _PACK_LIMITS, workspace=workspace)
     except (OSError, programs.ProgramTimeout):
         return False
     return done is not None and done.code == 0
@@ -382,7 +382,7 @@ def _commit_id(own: Path, source_repository: _Repository, name: str) -> str:
 
 def _git_output(own: Path, args: Sequence[str], *, work_tree: Path | None = None, given: str = "") -> bytes:
     try:
-        done = _git(own, args, _COMMIT_LIMITS, work_tree=work_tree, given=given)
+        done = _run_git_in_folder(own, args, _COMMIT_LIMITS, work_tree=work_tree, given=given)
     except programs.ProgramTimeout as late:
         raise UsageError(f"Can't read the commit: {late}.") from late
     if done is None:
@@ -397,7 +397,9 @@ def _check_commit_size(own: Path, commit: str) -> None:
     """Raise `TooLarge` for a commit that would fill the disk: small trees can expand exponentially."""
     rows: list[bytes] = []
     with contextlib.suppress(programs.ProgramTimeout):
-        listed = _git(own, ["ls-tree", "-r", "-l", "-z", "--full-tree", commit], _LISTING_LIMITS)
+        listed = _run_git_in_folder(
+            own, ["ls-tree", "-r", "-l", "-z", "--full-tree", commit], _LISTING_LIMITS
+        )
         rows = listed.output.split(b"\0") if listed is not None and not listed.code else []
     sizes = [size for row in rows if (size := row.partition(b"\t")[0].rpartition(b" ")[2]).isdigit()]
     if not rows or sum(map(int, sizes)) > MAX_COMMIT_BYTES:

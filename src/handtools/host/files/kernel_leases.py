@@ -48,7 +48,7 @@ class LeasedFile:
                 raise
             found, fd = folder.stat(name), None  # a file that is only moved need not be readable
         watched = cls(name, node, found, fd)
-        alike = kind_of_mode(found.st_mode) == node.kind and watched._fits(found)
+        alike = kind_of_mode(found.st_mode) == node.kind and watched._has_expected_stat(found)
         if alike and (node.kind != "link" or folder.link_target(name) == node.data):
             return watched
         watched.close()
@@ -77,7 +77,9 @@ class LeasedFile:
             self._leased = _take_lease(self.fd, self._name)
             now = os.fstat(self.fd)
             # The mode is copied to the new file, so a mode change in the meantime must not be lost.
-            same = now.st_mode == self.found.st_mode and self._fits(now) and self._holds_bytes()
+            same = (
+                now.st_mode == self.found.st_mode and self._has_expected_stat(now) and self._holds_bytes()
+            )
         except BaseException:
             self.close()
             raise
@@ -85,7 +87,7 @@ class LeasedFile:
             self.close()
         return same
 
-    def _fits(self, found: os.stat_result) -> bool:
+    def _has_expected_stat(self, found: os.stat_result) -> bool:
         node = self.node
         return (node.mode is None or node.mode == stat.S_IMODE(found.st_mode)) and (
             node.kind != "file" or found.st_size == node.bytes

@@ -234,7 +234,9 @@ class LocalFiles:
         if writes:
             # Paths are located already; a symlink that has appeared since must not be followed.
             commit_steps(
-                [self._exact(step) for step in writes], self._root.open_folder_no_follow, self._backups
+                [self._validated_write(step) for step in writes],
+                self._root.open_folder_no_follow,
+                self._backups,
             )
 
     def sweep(self, write: PlannedWrite) -> str | None:
@@ -242,7 +244,7 @@ class LocalFiles:
 
         Returns a sentence if another program's bytes were kept, with their path.
         """
-        exact = self._exact(write)
+        exact = self._validated_write(write)
         try:
             return clean_up_after_crash(exact, self._root.open_folder_no_follow, self._backups)
         except OSError as error:
@@ -261,7 +263,7 @@ class LocalFiles:
         except (OSError, SymlinkInPath):
             return change  # `perform` will fail with the proper error
 
-    def _exact(self, write: PlannedWrite) -> PlannedWrite:
+    def _validated_write(self, write: PlannedWrite) -> PlannedWrite:
         path = self._root.relative_located_path(write.change.path)
         if path == write.change.path and is_temporary_name(write.temporary):
             return write

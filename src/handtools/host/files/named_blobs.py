@@ -46,7 +46,7 @@ class FolderBlobStore:
     def get(self, name: str) -> bytes:
         """Return the bytes stored under a name; raises `KeyError` if there are none."""
         try:
-            return self._kept(name).read_bytes()
+            return self._path_for_reading(name).read_bytes()
         except FileNotFoundError:
             raise KeyError(name) from None
         except OSError as error:
@@ -55,7 +55,7 @@ class FolderBlobStore:
     def part(self, name: str, start: int, size: int | None) -> bytes:
         """Return `size` bytes stored under a name, from `start`, without reading the rest into memory."""
         try:
-            with open(self._kept(name), "rb") as file:
+            with open(self._path_for_reading(name), "rb") as file:
                 file.seek(start)
                 return file.read(-1 if size is None else size)
         except FileNotFoundError:
@@ -66,7 +66,7 @@ class FolderBlobStore:
     def size(self, name: str) -> int:
         """Return the number of bytes stored under a name; raises `KeyError` if there are none."""
         try:
-            return self._kept(name).stat().st_size
+            return self._path_for_reading(name).stat().st_size
         except FileNotFoundError:
             raise KeyError(name) from None
 
@@ -103,7 +103,7 @@ class FolderBlobStore:
             return sorted(name for name in os.listdir(self._folder) if _BLOB_NAME.fullmatch(name))
         return []
 
-    def _kept(self, name: str) -> Path:
+    def _path_for_reading(self, name: str) -> Path:
         if not _BLOB_NAME.fullmatch(name):  # it may come from a model
             raise KeyError(name)
         return self._folder / name

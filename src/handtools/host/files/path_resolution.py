@@ -58,7 +58,9 @@ def windows_workspace_relative(path: str, root: str) -> str:
     if start is not None:
         if ".." in names:
             raise BadPath(path, "contains `..`, which may not lead where it seems to", "Write it without.")
-        if start.lower() != top.lower() or _lower(names[: len(above)]) != _lower(above):
+        if start.lower() != top.lower() or _lower_case_names(names[: len(above)]) != _lower_case_names(
+            above
+        ):
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
     for name in names:
@@ -73,7 +75,7 @@ def _split_root(path: str) -> tuple[str | None, list[str]]:
     return match[0] if match else None, [name for name in rest.split("/") if name not in {"", "."}]
 
 
-def _lower(names: list[str]) -> list[str]:
+def _lower_case_names(names: list[str]) -> list[str]:
     return [name.lower() for name in names]
 
 
@@ -121,13 +123,17 @@ class WorkspaceRoot:
                 problems.append(problem)
             else:
                 return name if inside == "." else join_path(name, inside)
-        raise self._outside(path, problems[0])
+        raise self._outside_workspace_error(path, problems[0])
 
-    def _outside(self, path: str, error: BadPath) -> OutsideWorkspace:
-        where = f"Its folders are {self._shown()}." if self._several else f"The root is `{self.given}`."
+    def _outside_workspace_error(self, path: str, error: BadPath) -> OutsideWorkspace:
+        where = (
+            f"Its folders are {self._folder_names_text()}."
+            if self._several
+            else f"The root is `{self.given}`."
+        )
         return OutsideWorkspace(f"`{path[:200]}` {error.reason}.", hint=f"{error.hint} {where}")
 
-    def _shown(self) -> str:
+    def _folder_names_text(self) -> str:
         return ", ".join(f"`{name}`" for name in self.folders)
 
     def split(self, path: str) -> tuple[str, str, str]:
@@ -153,18 +159,18 @@ class WorkspaceRoot:
             )
         if not name:
             raise InvalidInput(
-                f"`{path[:200]}` is not in any workspace folder. The folders are {self._shown()}.",
+                f"`{path[:200]}` is not in any workspace folder. The folders are {self._folder_names_text()}.",
                 hint="Start the path with one of these names.",
             )
 
     def names(self, path: str) -> list[tuple[str, os.stat_result | None]]:
         """List the names in a folder, sorted, each with its stat result; None if already deleted."""
         if self._several and not path:
-            return [(name, self._find(name)) for name in self.folders]
+            return [(name, self._stat_or_none(name)) for name in self.folders]
         with self.open_folder_no_follow(path) as folder:
             return [(name, folder.find(name)) for name in sorted(folder.names())]
 
-    def _find(self, path: str) -> os.stat_result | None:
+    def _stat_or_none(self, path: str) -> os.stat_result | None:
         try:
             return self.stat(path)
         except FileNotFoundError:
@@ -191,7 +197,7 @@ class WorkspaceRoot:
 
     def stat_and_open_path(self, path: str) -> tuple[os.stat_result, int | None]:
         """Stat a located path and open it for reading if it is a regular file, refusing symlinks."""
-        handle = self._enter(path) if syscalls.can_reopen_path_handles() else None
+        handle = self._open_path_handle(path) if syscalls.can_reopen_path_handles() else None
         if handle is not None:
             return reopen_for_reading(handle)
         folder, name = self.open_parent_folder(path)
@@ -203,7 +209,7 @@ class WorkspaceRoot:
 
     def stat(self, path: str) -> os.stat_result:
         """Stat a located path, refusing symlinks."""
-        handle = self._enter(path)
+        handle = self._open_path_handle(path)
         if handle is not None:
             try:
                 return os.fstat(handle)
@@ -216,7 +222,7 @@ class WorkspaceRoot:
             raise symlink_in_path_error(path)
         return found
 
-    def _enter(self, path: str) -> int | None:
+    def _open_path_handle(self, path: str) -> int | None:
         """Return an O_PATH fd of a path; None if the kernel lacks openat2, which refuses symlinks."""
         if not (self._kernel and syscalls.has_openat2()):
             return None
@@ -290,14 +296,14 @@ class _LinkResolver:
             while self._todo:
                 part = self._todo.popleft()
                 if part == "..":
-                    self._climb()
+                    self._go_to_parent()
                 elif part not in {"", "."} and self._is_end(part):
                     break
             return "/".join(self._names)
         finally:
             _close_all(self._trail[1:])
 
-    def _climb(self) -> None:
+    def _go_to_parent(self) -> None:
         if not self._names:
             above = os.path.dirname(self._prefixes[0])
             while self._todo and self._todo[0] in {"..", "."}:
@@ -320,10 +326,10 @@ class _LinkResolver:
             self._names += [part, *rest]
             return True
         else:
-            self._descend(part, found)
+            self._enter_folder(part, found)
         return False
 
-    def _descend(self, part: str, found: os.stat_result) -> None:
+    def _enter_folder(self, part: str, found: os.stat_result) -> None:
         swapped = (errno.ELOOP, errno.ENOTDIR) if stat.S_ISDIR(found.st_mode) else ()
         with self._again_if(part, *swapped):
             self._trail.append(self._trail[-1].child(part))
@@ -346,12 +352,12 @@ class _LinkResolver:
             raise OSError(errno.ELOOP, "too many symlinks")
         target = os.fsdecode(self._trail[-1].link_target(part))
         if os.path.isabs(target):
-            target = self._inside(target)
+            target = self._path_below_prefix(target)
             _close_all(self._trail[1:])
             del self._trail[1:], self._names[:]
         self._todo.extendleft(reversed(target.split("/")))
 
-    def _inside(self, target: str) -> str:
+    def _path_below_prefix(self, target: str) -> str:
         for prefix in self._prefixes:
             if target == prefix:
                 return "."

@@ -82,7 +82,7 @@ def _commit_phases(steps: Sequence[TransactionStep], open_folders: OpenFolders) 
         _run_phase(move, move.land)
         if number >= MAX_LEASES:
             move.release()
-    _sync(steps, open_folders)
+    _sync_folders(steps, open_folders)
     for move in steps:
         _run_phase(move, move.recheck_old)
     for move in steps:
@@ -90,7 +90,7 @@ def _commit_phases(steps: Sequence[TransactionStep], open_folders: OpenFolders) 
     for move in reversed(steps):
         _run_phase(move, move.set_final_mode)
     if any(isinstance(move, RemoveFolder | ReplaceFolderByFile) for move in steps):
-        _sync(steps, open_folders)
+        _sync_folders(steps, open_folders)
 
 
 def _transaction_steps(
@@ -138,7 +138,7 @@ def _run_phase(step: TransactionStep, act: Callable[[], None]) -> None:
         raise os_error_as_tool_error(error, step.target.path) from error
 
 
-def _sync(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> None:
+def _sync_folders(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> None:
     try:
         open_folders.sync()
     except OSError as error:

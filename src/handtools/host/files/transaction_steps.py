@@ -299,7 +299,7 @@ class PlaceFile(TransactionStep):
         self._seen: Node | None = None
 
     def begin(self) -> None:
-        self._find(self.target.folder, self.target.name)
+        self._open_old_file(self.target.folder, self.target.name)
         self.stage()
         if self._after is not None and self._after.kind == "folder":
             self.land()  # later steps may create files in it
@@ -311,19 +311,19 @@ class PlaceFile(TransactionStep):
         self._state = "staged"
         like = self._old if self._old and self._old.node.kind == "file" else None
         if self._after.is_moved_from_backups:
-            self._made = self._fetched(self._after, like)
+            self._made = self._fetch_from_backups(self._after, like)
             return
         self._made = temporary_file.write_node_under_temporary_name(
             self.target.folder, self.target.temporary, self._after, like
         )
 
-    def _fetched(self, after: Node, leased: LeasedFile | None) -> os.stat_result:
+    def _fetch_from_backups(self, after: Node, leased: LeasedFile | None) -> os.stat_result:
         self.target.fetch(after)
         if after.kind == "file" and leased is not None and after.mode is None:
             temporary_file.copy_metadata(self.target.folder, self.target.temporary, leased)
         return self.target.folder.stat(self.target.temporary)
 
-    def _find(self, folder: FolderHandle, name: str) -> None:
+    def _open_old_file(self, folder: FolderHandle, name: str) -> None:
         if self._before is not None:
             self._old = LeasedFile.open_if_same_stat(folder, name, self._before)
         if self._old is None and (self._before is not None or folder.find(name) is not None):
@@ -333,7 +333,7 @@ class PlaceFile(TransactionStep):
         if self._before is None or self._state == "landed":
             return
         if self._old is None:
-            self._find(self.target.folder, self.target.name)
+            self._open_old_file(self.target.folder, self.target.name)
         if self._old is None or not self._old.hold():
             self._old = None
             raise stale_target_error(self.target)
@@ -355,7 +355,7 @@ class PlaceFile(TransactionStep):
         self._state = "landed"
         if self._before is not None and self._before.kind == "folder":
             self.target.forget(tree=True)
-        if self._after is None and not self._undisturbed():
+        if self._after is None and not self._is_old_file_intact():
             raise stale_target_error(self.target)
 
     def _change_places(self) -> None:
@@ -369,7 +369,7 @@ class PlaceFile(TransactionStep):
             self._refuse_other()
             goes_to_backups = self._before is not None and self._before.held is not None
             self._displaced = swap_with_temporary(self.target, keep=goes_to_backups)
-            if self._displaced and not self._undisturbed():
+            if self._displaced and not self._is_old_file_intact():
                 self._return_at_once(veil)
                 raise stale_target_error(self.target)
         finally:
@@ -394,7 +394,7 @@ class PlaceFile(TransactionStep):
         if self._old is None or not self._old.is_at(self.target.folder, self.target.name):
             raise stale_target_error(self.target)
 
-    def _undisturbed(self) -> bool:
+    def _is_old_file_intact(self) -> bool:
         """Whether the temporary name still refers to the compared file, and it was not written to since."""
         folder, _, temporary = self.target.folder_and_names
         return self._old is not None and self._old.is_at(folder, temporary) and self._old.intact()
@@ -411,7 +411,9 @@ class PlaceFile(TransactionStep):
         else:
             # The only check of a folder's tree: it is never deleted, only moved to the backups or back.
             known = not self._displaced or self._old.is_tree_unchanged_at(folder, temporary)
-        if not known or not (self._undisturbed() if self._displaced else self._old and self._old.intact()):
+        if not known or not (
+            self._is_old_file_intact() if self._displaced else self._old and self._old.intact()
+        ):
             raise stale_target_error(self.target)
 
     def release(self) -> None:

@@ -111,7 +111,7 @@ class _Inotify:
         """Watch the folder at `place`, reported as `path` in events; False if the system refuses."""
         with self._lock:
             watches = self._watches.setdefault(queue, {})
-            if (self._fd < 0 and not self._open()) or len(watches) >= MAX_WATCHED_FOLDERS:
+            if (self._fd < 0 and not self._open_and_start_thread()) or len(watches) >= MAX_WATCHED_FOLDERS:
                 return False
             flags = _EVENTS | _ONLY_FOLDERS | _NO_FOLLOW
             watch = _libc().inotify_add_watch(self._fd, os.fsencode(place), flags)
@@ -127,7 +127,7 @@ class _Inotify:
         with self._lock:
             watch = self._watches.get(queue, {}).pop(path, None)
             if watch is not None:
-                self._leave(queue, path, watch)
+                self._remove_watch_of_queue(queue, path, watch)
 
     def unwatch_all(self, queue: EventQueue) -> None:
         """Stop watching all folders of a queue.
@@ -146,8 +146,8 @@ class _Inotify:
             while self._abandoned:
                 queue = self._abandoned.popleft()
                 for path, watch in self._watches.pop(queue, {}).items():
-                    self._leave(queue, path, watch)
-            told = set(self._read())
+                    self._remove_watch_of_queue(queue, path, watch)
+            told = set(self._distribute_events())
         for queue in told:
             queue.notify()
 
@@ -157,25 +157,27 @@ class _Inotify:
             os.close(self._fd)
         self.__init__()  # type: ignore[misc]
 
-    def _open(self) -> bool:
+    def _open_and_start_thread(self) -> bool:
         library = _libc()
         if hasattr(library, "inotify_init1"):
             self._fd = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._fd < 0:
             return False
         os.register_at_fork(after_in_child=self._forget_after_fork)
-        thread = threading.Thread(target=self._serve, args=(self._fd,), name="handtools-watch", daemon=True)
+        thread = threading.Thread(
+            target=self._drain_in_loop, args=(self._fd,), name="handtools-watch", daemon=True
+        )
         thread.start()
         return True
 
-    def _serve(self, fd: int) -> None:
+    def _drain_in_loop(self, fd: int) -> None:
         waiting = select.poll()
         waiting.register(fd, select.POLLIN)
         while waiting.poll():
             self.drain()
             time.sleep(_PAUSE_SECONDS)
 
-    def _leave(self, queue: EventQueue, path: str, watch: int) -> None:
+    def _remove_watch_of_queue(self, queue: EventQueue, path: str, watch: int) -> None:
         queues = self._paths.get(watch, {})
         if queues.get(queue) == path:
             del queues[queue]
@@ -183,7 +185,7 @@ class _Inotify:
                 self._paths.pop(watch, None)
                 _libc().inotify_rm_watch(self._fd, watch)
 
-    def _read(self) -> Iterator[EventQueue]:
+    def _distribute_events(self) -> Iterator[EventQueue]:
         """Distribute all events queued so far to their queues; yields those queues."""
         # Don't read until the queue is empty: a program that renames continuously adds events faster than
         # we read.
@@ -224,13 +226,13 @@ class TreeWatch:
         self._root = root
         self._wanted = wanted
         self._ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._queue = EventQueue(self._notify)
+        self._queue = EventQueue(self._signal_ready)
         self._closing = threading.Lock()
         self._closed = False
 
     def start(self, since: int) -> set[str]:
         """Start watching; returns paths changed after `since`, in ns by the file system's clock."""
-        return set(self._added("", since))
+        return set(self._watch_and_yield_changed("", since))
 
     def close(self) -> None:
         INOTIFY.unwatch_all(self._queue)
@@ -238,7 +240,7 @@ class TreeWatch:
             self._closed = True
             os.close(self._ready)
 
-    def _notify(self) -> None:
+    def _signal_ready(self) -> None:
         with self._closing:
             if not self._closed:
                 os.eventfd_write(self._ready, 1)
@@ -253,33 +255,33 @@ class TreeWatch:
             while select.select([self._ready], [], [], CHANGE_GATHER_SECONDS)[0]:
                 os.eventfd_read(self._ready)
                 for event in self._queue.take():
-                    changed |= self._changed(event)
+                    changed |= self._changed_paths(event)
             yield changed
 
-    def _changed(self, event: FolderEvent) -> set[str]:
+    def _changed_paths(self, event: FolderEvent) -> set[str]:
         if event.is_lost:
-            return set(self._added("", 0))
+            return set(self._watch_and_yield_changed("", 0))
         if not self._wanted(event.path):
             return set()
         if event.is_folder and event.is_new:
-            return {event.path, *self._added(event.path, 0)}
+            return {event.path, *self._watch_and_yield_changed(event.path, 0)}
         return {event.path}
 
-    def _added(self, top: str, since: int) -> Iterator[str]:
+    def _watch_and_yield_changed(self, top: str, since: int) -> Iterator[str]:
         """Watch a folder and everything below it; yields paths in it that changed after `since`."""
         waiting = [top]
         while waiting:
             above = waiting.pop()
             if not INOTIFY.watch(self._queue, above, os.path.join(self._root, above)):
                 continue
-            for path, found in self._listed(above):
+            for path, found in self._entries_of_folder(above):
                 folder, changed = stat.S_ISDIR(found.st_mode), found.st_ctime_ns > since
                 if (folder or changed) and self._wanted(path):
                     waiting += [path] if folder else []
                     if changed:
                         yield path
 
-    def _listed(self, above: str) -> list[tuple[str, os.stat_result]]:
+    def _entries_of_folder(self, above: str) -> list[tuple[str, os.stat_result]]:
         """Return the entries of a folder; none if it was deleted or can't be opened."""
         with (
             contextlib.suppress(OSError),

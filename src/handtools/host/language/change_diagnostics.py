@@ -86,16 +86,16 @@ class ServerChangeReview:
         try:
             async with self.slot.lock:
                 try:
-                    await self._check()
+                    await self._check_edited_files()
                 except ServerLost:
                     # Retry once: the pool restarts the server, and all documents are sent again.
-                    await self._check()
+                    await self._check_edited_files()
         except (ServerNotReady, ServerLost) as failure:
             self._report_unknown(str(failure))
         finally:
             self.main_done = self.done = True
 
-    async def _check(self) -> None:
+    async def _check_edited_files(self) -> None:
         client = await LANGUAGE_THREAD.pool.client(self.slot, self.deadline)
         if client.proved:
             self.ready.set()
@@ -108,7 +108,7 @@ class ServerChangeReview:
         self._notify_of_unopened_files(client)
         for each in edited:
             client.tell(each.uri, each.after)
-            self._stamp(each)
+            self._record_file_stamp(each)
         # Send didSave only to servers that check on save; others would check twice.
         if client.server.proof in {"flycheck", "push"} and _wants_saves(client):
             for each in edited:
@@ -178,7 +178,7 @@ class ServerChangeReview:
         if events:
             client.notify("workspace/didChangeWatchedFiles", {"changes": events})
 
-    def _stamp(self, edited: EditedDocument) -> None:
+    def _record_file_stamp(self, edited: EditedDocument) -> None:
         stamp = self.document_files.stamp(edited.path)
         if stamp is not None:
             self.slot.stamps[edited.uri] = stamp
@@ -247,7 +247,7 @@ class ServerChangeReview:
         finally:
             for each in flipped:
                 client.tell(each.uri, each.after)
-                self._stamp(each)
+                self._record_file_stamp(each)
 
     async def _current_errors(
         self, client: LspClient, paths: Sequence[str]
@@ -314,16 +314,16 @@ class ChangedDefinitions:
     async def touched(self, path: str, before: str, after: str) -> set[str]:
         """The names of definitions whose signature a change touches; changes inside a body don't count."""
         was, now = _changed_lines(before, after)
-        spans = await self._spans(path, before)
+        spans = await self._lines_of_definitions(path, before)
         found = _changed_names(spans, was)
         still = [region[:2] for region in was] == [region[:2] for region in now]
         if not found and still and not any(map(_holds_definition, now)):
-            self._keep(path, after, spans)
+            self._remember_definition_lines(path, after, spans)
             return set()
-        found += _changed_names(await self._spans(path, after), now)
+        found += _changed_names(await self._lines_of_definitions(path, after), now)
         return set(list(dict.fromkeys(found))[:MAX_CHANGED_NAMES])
 
-    async def _spans(self, path: str, text: str) -> tuple[DefinitionLines, ...]:
+    async def _lines_of_definitions(self, path: str, text: str) -> tuple[DefinitionLines, ...]:
         known = self._known.get(path)
         if known is not None and known[0] == text:
             return known[1]
@@ -331,10 +331,12 @@ class ChangedDefinitions:
         spans = (
             tuple(_definition_lines(way[-1]) for way in symbol_chains(outline.symbols)) if outline else ()
         )
-        self._keep(path, text, spans)
+        self._remember_definition_lines(path, text, spans)
         return spans
 
-    def _keep(self, path: str, text: str, definition_lines: tuple[DefinitionLines, ...]) -> None:
+    def _remember_definition_lines(
+        self, path: str, text: str, definition_lines: tuple[DefinitionLines, ...]
+    ) -> None:
         self._known[path] = text, definition_lines
         self._known.move_to_end(path)
         if len(self._known) > _REMEMBERED_OUTLINES:
@@ -401,11 +403,11 @@ def dependent_files(
     except (OSError, programs.ProgramTimeout, HostError):
         return []
     found = [os.fsdecode(name) for name in done.output.split(b"\0") if name]
-    newest = sorted(found, key=_modified, reverse=True)
+    newest = sorted(found, key=_modification_time, reverse=True)
     return [os.path.relpath(name, document_files.workspace) for name in newest[:most]]
 
 
-def _modified(path: str) -> float:
+def _modification_time(path: str) -> float:
     try:
         return os.stat(path).st_mtime
     except OSError:

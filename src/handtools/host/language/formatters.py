@@ -187,7 +187,7 @@ def project_formatter(
     known = [each for each in formatters_by_suffix(path) if only is None or each.name in only]
     if not known:
         return None
-    for folder in _upwards(root, os.path.dirname(path)):
+    for folder in _folder_and_parents(root, os.path.dirname(path)):
         names = _setting_files(folder)
         for formatter in known:
             if any(
@@ -204,7 +204,7 @@ def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only
     With `ours_only`, only a program outside the workspace.
     """
     if not ours_only:
-        for place in _upwards(root, os.path.relpath(folder, root)):
+        for place in _folder_and_parents(root, os.path.relpath(folder, root)):
             for own in formatter.own:
                 copy = os.path.join(place, own, formatter.name)
                 if os.access(copy, os.X_OK):
@@ -214,7 +214,7 @@ def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only
     return found.name if found else None
 
 
-def _upwards(root: str, folder: str) -> Iterator[str]:
+def _folder_and_parents(root: str, folder: str) -> Iterator[str]:
     """Yield a folder and its parents up to the workspace's root."""
     here = os.path.normpath(os.path.join(root, folder))
     while here == root or here.startswith(f"{root.rstrip('/')}/"):
@@ -330,20 +330,22 @@ class LocalFormatters:
             formatter, program, path, folder, tuple(private_globs), time.monotonic() + self._seconds
         )
         try:
-            done = await self._settled(formatter_run, before, after)
+            done = await self._formatted_bytes(formatter_run, before, after)
         except FormattingFailed as why:
             return FormattingOutcome(formatter.name, why=f"{formatter.name} {why}.")
         return None if done == after else FormattingOutcome(formatter.name, done)
 
-    async def _settled(self, formatter_run: _FormatterRun, before: bytes | None, after: bytes) -> bytes:
+    async def _formatted_bytes(
+        self, formatter_run: _FormatterRun, before: bytes | None, after: bytes
+    ) -> bytes:
         """The formatted bytes: the whole file if it was formatted before, otherwise the touched lines."""
         formatted = await self._run(formatter_run, after)
         if formatted == after:
-            self._keep(formatter_run.path, after)
+            self._remember_clean_file(formatter_run.path, after)
             return after
-        await self._check(formatter_run.path, after, formatted)
+        await self._check_formatting_only(formatter_run.path, after, formatted)
         if before is None or await self._was_clean(formatter_run, before):
-            self._keep(formatter_run.path, formatted)
+            self._remember_clean_file(formatter_run.path, formatted)
             return formatted
         source = decode(after)
         near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
@@ -353,7 +355,7 @@ class LocalFormatters:
             raise FormattingFailed("would change more than this edit")
         return part
 
-    def _keep(self, path: str, data: bytes) -> None:
+    def _remember_clean_file(self, path: str, data: bytes) -> None:
         if len(self._clean) >= REMEMBERED_CLEAN_FILES:
             self._clean.clear()
         self._clean[path] = _digest(data)
@@ -366,7 +368,7 @@ class LocalFormatters:
         except FormattingFailed:
             return False  # the formatter can't parse the old text, so format only the touched lines
 
-    async def _check(self, path: str, after: bytes, formatted: bytes) -> None:
+    async def _check_formatting_only(self, path: str, after: bytes, formatted: bytes) -> None:
         if is_binary(formatted) or not has_same_words(decode(after).body, decode(formatted).body):
             raise FormattingFailed("changed more than formatting; output discarded")
         was = await self._syntax.outline(path, after)

@@ -146,12 +146,12 @@ class LocalLanguage:
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
         for command in filter(None, (other, [program, "--version"], [program, "version"])):
-            said = self._output(command).strip()
+            said = self._command_output(command).strip()
             if said:
                 return said.splitlines()[0]
         return ""
 
-    def _output(self, command: list[str]) -> str:
+    def _command_output(self, command: list[str]) -> str:
         """The output of a command, confined like the language server."""
         if not self._runner.confined:
             return _unconfined_output(command, self._workspace)

@@ -179,7 +179,7 @@ class LspClient:
         self._ids = itertools.count(1)
         self._open_requests: dict[int, asyncio.Future[Any]] = {}
         self._message_waiters: set[asyncio.Future[bool]] = set()
-        self._reading = asyncio.create_task(self._read())
+        self._reading = asyncio.create_task(self._read_messages())
 
     async def start(self, folder: str) -> None:
         """Send `initialize`, `initialized` and the settings; requests can be sent afterwards.
@@ -243,7 +243,7 @@ class LspClient:
         """Send a file's text: `didOpen`, or `didChange` if it is open with a different text."""
         document = self.documents.get(uri)
         if document is None:
-            return self._open(uri, text, 1)
+            return self._open_document(uri, text, 1)
         self.documents.move_to_end(uri)
         if document.text == text:
             return document
@@ -265,7 +265,7 @@ class LspClient:
         """Close and open a document again, so that the server checks it from the start."""
         document = self.documents[uri]
         self.close_document(uri)
-        return self._open(uri, document.text, document.version + 1)
+        return self._open_document(uri, document.text, document.version + 1)
 
     def close_document(self, uri: str) -> None:
         """Send `didClose` for a document."""
@@ -290,11 +290,11 @@ class LspClient:
             with contextlib.suppress(ServerFailure):
                 await self.request("shutdown", None, LSP_SHUTDOWN_SECONDS)
                 self.notify("exit", None)
-        self._fail(why)
+        self._fail_open_requests(why)
         await self.process.kill()
         self._reading.cancel()
 
-    def _open(self, uri: str, text: str, version: int) -> OpenDocument:
+    def _open_document(self, uri: str, text: str, version: int) -> OpenDocument:
         document = self.documents[uri] = OpenDocument(uri, version, text, self.number)
         language = self.server.languages.get(file_suffix(uri), "plaintext")
         opened = {"uri": uri, "languageId": language, "version": version, "text": text}
@@ -307,7 +307,7 @@ class LspClient:
         if self.alive:
             self.process.send(encode_message(message))
 
-    async def _read(self) -> None:
+    async def _read_messages(self) -> None:
         second, count = 0, 0
         try:
             while (message := await read_message(self.process.reader)) is not None:
@@ -323,10 +323,10 @@ class LspClient:
         except InvalidMessage as garbage:
             why = f"it sent invalid data: {garbage}"
         complaint = self.process.complaint
-        self._fail(f"{why} ({complaint})" if complaint else why)
+        self._fail_open_requests(f"{why} ({complaint})" if complaint else why)
         await self.process.kill()
 
-    def _fail(self, why: str) -> None:
+    def _fail_open_requests(self, why: str) -> None:
         self.fault = self.fault or why
         for answer in self._open_requests.values():
             _fail_future(answer, ServerLost(self.fault))

@@ -100,7 +100,9 @@ def _apply_text_edits(path: str, data: bytes, edits: Iterable[LspMessage]) -> by
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + len(row))
-    replacements = sorted((_replacement(each, rows, starts) for each in edits), key=lambda each: each[:2])
+    replacements = sorted(
+        (_edit_offsets_and_text(each, rows, starts) for each in edits), key=lambda each: each[:2]
+    )
     parts, at = [], 0
     for start, end, text in replacements:
         if start < at:
@@ -115,7 +117,7 @@ def _apply_text_edits(path: str, data: bytes, edits: Iterable[LspMessage]) -> by
         raise Stale(message, hint="Save it as UTF-8 first.") from failure
 
 
-def _replacement(edit: LspMessage, rows: list[str], starts: list[int]) -> tuple[int, int, str]:
+def _edit_offsets_and_text(edit: LspMessage, rows: list[str], starts: list[int]) -> tuple[int, int, str]:
     """The start and end offset of a text edit, and its new text."""
     span = edit["range"]
     text = edit.get("newText")
@@ -172,7 +174,7 @@ class ServerQuery:
         try:
             async with self.slot.lock:
                 client = await LANGUAGE_THREAD.pool.client(self.slot, self.deadline)
-                return await self._answer(client, question)
+                return await self._answer_from_client(client, question)
         except ServerNotReady as failure:
             raise Unavailable(
                 f"{self.slot.name} is not ready: {failure}.", hint="Call again later."
@@ -187,7 +189,9 @@ class ServerQuery:
             hint = "Check the symbol, or use `grep`."
             raise NoMatch(f"{self.slot.name} refused: {failure}.", hint=hint) from failure
 
-    async def _answer(self, client: LspClient, question: LanguageQuestion) -> LanguageAnswer | None:
+    async def _answer_from_client(
+        self, client: LspClient, question: LanguageQuestion
+    ) -> LanguageAnswer | None:
         name = client.server.name
         if question.kind == "diagnostics":
             return await self._diagnostics(client, question.path)
@@ -207,18 +211,18 @@ class ServerQuery:
             return LanguageAnswer(server=name, text=_hover_text(await self._request(client, method, at)))
         if question.kind in {"callers", "callees"}:
             cold = await self._is_cold(client, document, question.path)
-            places = tuple(await self._calls(client, question.kind, at))
+            places = tuple(await self._call_locations(client, question.kind, at))
             return LanguageAnswer(server=name, places=places, partial=cold)
         if question.kind == "actions":
-            return await self._actions(client, document, question)
+            return await self._code_actions_answer(client, document, question)
         if question.kind == "rename":
-            return await self._rename(client, document, question)
+            return await self._rename_answer(client, document, question)
         cold = False
         if question.kind == "references":
             at["context"] = {"includeDeclaration": True}
             cold = await self._is_cold(client, document, question.path)
             await self._open_files_with_word(client, _identifier_at(document.text, question))
-        places = tuple(self._places(await self._request(client, method, at)))
+        places = tuple(self._code_locations(await self._request(client, method, at)))
         return LanguageAnswer(server=name, places=places, partial=cold)
 
     async def _is_cold(self, client: LspClient, document: OpenDocument, path: str) -> bool:
@@ -270,7 +274,7 @@ class ServerQuery:
         notes = () if path else ("Includes only files that were read or changed.",)
         return LanguageAnswer(server=client.server.name, verdicts=tuple(verdicts), notes=notes)
 
-    async def _calls(
+    async def _call_locations(
         self, client: LspClient, kind: LanguageOperation, at: LspMessage
     ) -> list[CodeLocation]:
         items = await self._request(client, "textDocument/prepareCallHierarchy", at)
@@ -285,12 +289,12 @@ class ServerQuery:
                     continue
                 spans = call.get("fromRanges") or () if incoming else ()
                 found += [
-                    self._place(path, span, other["name"], other.get("kind", 0))
+                    self._code_location(path, span, other["name"], other.get("kind", 0))
                     for span in spans or (other["selectionRange"],)
                 ]
         return found
 
-    async def _actions(
+    async def _code_actions_answer(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
         """The titles of the code actions for a line; or the files that the named action would change."""
@@ -351,14 +355,14 @@ class ServerQuery:
             edit = client.proposed[-1] if client.proposed else {}
         return edit
 
-    async def _rename(
+    async def _rename_answer(
         self, client: LspClient, document: OpenDocument, question: LanguageQuestion
     ) -> LanguageAnswer:
         """Rename a symbol at its definition: elsewhere, some servers rename too little or add an alias."""
         old = _identifier_at(document.text, question)
         await self._open_files_with_word(client, old)
         here = self._position_of(document, question)
-        places = list(self._places(await self._request(client, "textDocument/definition", here)))
+        places = list(self._code_locations(await self._request(client, "textDocument/definition", here)))
         home = places[0] if places else None
         if home is not None:
             told = self._open_document(client, home.path)
@@ -401,13 +405,13 @@ class ServerQuery:
             *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
         )
 
-    def _places(self, found: Any) -> Iterator[CodeLocation]:
+    def _code_locations(self, found: Any) -> Iterator[CodeLocation]:
         every = found if isinstance(found, list) else [found] if found else []
         for each in every:
             path = self.document_files.path(each.get("uri") or each.get("targetUri") or "")
             span = each.get("range") or each.get("targetSelectionRange")
             if path is not None and span is not None:
-                yield self._place(path, span)
+                yield self._code_location(path, span)
 
     def _symbols(
         self, found: Iterable[LspMessage], path: str = "", outer: str = ""
@@ -421,14 +425,14 @@ class ServerQuery:
             holder = outer or str(each.get("containerName") or "")
             kind = int(each.get("kind") or 0)
             whole = each.get("range") or place.get("range") or span
-            one = self._place(where, span, str(each.get("name")), kind, holder)
+            one = self._code_location(where, span, str(each.get("name")), kind, holder)
             yield CodeLocation(
                 one.path, one.line, one.column, whole["end"]["line"] + 1, one.name, one.kind, one.outer
             )
             name = f"{holder}.{each.get('name')}" if holder else str(each.get("name"))
             yield from self._symbols(each.get("children") or (), where, name)
 
-    def _place(
+    def _code_location(
         self, path: str, span: LspMessage, name: str = "", kind: int = 0, outer: str = ""
     ) -> CodeLocation:
         line, character = int(span["start"]["line"]), int(span["start"]["character"])

@@ -123,7 +123,7 @@ class ServerPool:
                     "disabled for some minutes" if slot.ends >= len(RESTART_DELAYS) else "restarting soon"
                 )
                 raise ServerNotReady(f"{parked}: {slot.fault}")
-            slot.starting = asyncio.create_task(self._start(slot, max(pause, 0.0)))
+            slot.starting = asyncio.create_task(self._start_server(slot, max(pause, 0.0)))
         starting = slot.starting
         await asyncio.wait([starting], timeout=max(deadline - time.monotonic(), 0.0))
         if not starting.done():
@@ -141,7 +141,7 @@ class ServerPool:
             slot.owners.discard(owner)
             if not slot.owners:
                 self.slots.pop(key, None)
-                await self._stop(slot)
+                await self._stop_server(slot)
 
     async def close(self) -> None:
         """Stop all language servers and refuse to start new ones."""
@@ -150,27 +150,27 @@ class ServerPool:
             self._keeper.cancel()
         slots = list(self.slots.values())
         self.slots.clear()
-        await asyncio.gather(*(self._stop(slot) for slot in slots))
+        await asyncio.gather(*(self._stop_server(slot) for slot in slots))
 
     async def tidy(self) -> None:
         """Stop idle servers, then the least recently used until the rest is within the memory limit."""
         now = time.monotonic()
-        for slot in self._running():
+        for slot in self._running_slots():
             if now - slot.used > self._idle:
-                await self._stop(slot)
-        running = sorted(self._running(), key=lambda slot: slot.used)
+                await self._stop_server(slot)
+        running = sorted(self._running_slots(), key=lambda slot: slot.used)
         sizes = {id(slot): slot.client.process.memory_bytes() for slot in running if slot.client}
         total = sum(sizes.values())
         for slot in running:
             if total <= self._memory:
                 return
             total -= sizes.get(id(slot), 0)
-            await self._stop(slot)
+            await self._stop_server(slot)
 
-    def _running(self) -> list[ServerSlot]:
+    def _running_slots(self) -> list[ServerSlot]:
         return [slot for slot in self.slots.values() if slot.client is not None and slot.client.alive]
 
-    async def _start(self, slot: ServerSlot, pause: float) -> LspClient:
+    async def _start_server(self, slot: ServerSlot, pause: float) -> LspClient:
         try:
             await asyncio.sleep(pause)
             await self._make_room(slot)
@@ -178,7 +178,7 @@ class ServerPool:
             slot.client = await slot.start()
             slot.stamps.clear()
             if self._keeper is None:
-                self._keeper = asyncio.create_task(self._keep())
+                self._keeper = asyncio.create_task(self._tidy_periodically())
             return slot.client
         except (ServerFailure, HostError) as failure:
             slot.fault = str(failure) or type(failure).__name__
@@ -201,11 +201,13 @@ class ServerPool:
         slot.ends = min(slot.ends + 1, len(RESTART_DELAYS))
 
     async def _make_room(self, slot: ServerSlot) -> None:
-        others = sorted((each for each in self._running() if each is not slot), key=lambda each: each.used)
+        others = sorted(
+            (each for each in self._running_slots() if each is not slot), key=lambda each: each.used
+        )
         for other in others[: max(len(others) + 1 - self._most, 0)]:
-            await self._stop(other)
+            await self._stop_server(other)
 
-    async def _stop(self, slot: ServerSlot) -> None:
+    async def _stop_server(self, slot: ServerSlot) -> None:
         if slot.starting is not None:
             starting = slot.starting
             starting.cancel()
@@ -215,7 +217,7 @@ class ServerPool:
         if client is not None:
             await client.stop()
 
-    async def _keep(self) -> None:
+    async def _tidy_periodically(self) -> None:
         while True:
             await asyncio.sleep(POOL_TIDY_SECONDS)
             await self.tidy()
@@ -236,13 +238,13 @@ class LanguageThread:
 
     @property
     def pool(self) -> ServerPool:
-        self._begin()
+        self._ensure_event_loop()
         assert self._pool is not None
         return self._pool
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
         """Run a coroutine on the thread's event loop; returns a concurrent future."""
-        return asyncio.run_coroutine_threadsafe(work, self._begin())
+        return asyncio.run_coroutine_threadsafe(work, self._ensure_event_loop())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the thread and await its result from any event loop.
@@ -278,7 +280,7 @@ class LanguageThread:
             except concurrent.futures.TimeoutError:
                 return  # their supervisors kill them
 
-    def _begin(self) -> asyncio.AbstractEventLoop:
+    def _ensure_event_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._owner != os.getpid():
                 # After a fork the thread exists only in the parent.

@@ -63,7 +63,7 @@ class WorkspaceLanguageServers:
 
     def warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         """Start the servers of a file in advance and record its current errors; returns at once."""
-        LANGUAGE_THREAD.submit(self._warm(path, private_globs))
+        LANGUAGE_THREAD.submit(self._warm_up_servers(path, private_globs))
 
     async def review(
         self,
@@ -90,10 +90,12 @@ class WorkspaceLanguageServers:
 
     def _slot(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> ServerSlot:
         key = (found_server, self._workspace, private_globs)
-        start = partial(self._start, found_server, private_globs)
+        start = partial(self._start_server, found_server, private_globs)
         return LANGUAGE_THREAD.pool.slot(key, found_server.server.name, start, self)
 
-    async def _start(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> LspClient:
+    async def _start_server(
+        self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]
+    ) -> LspClient:
         loop = asyncio.get_running_loop()
         launch = await loop.run_in_executor(
             None, server_launch, found_server, self._workspace, self._cache, private_globs
@@ -120,7 +122,7 @@ class WorkspaceLanguageServers:
         task = self._tasks[id(slot)] = asyncio.create_task(work)
         return task
 
-    async def _warm(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
+    async def _warm_up_servers(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         for found_server in self._finder.servers_of_file(path):
             slot = self._slot(found_server, private_globs)
             former = self._tasks.get(id(slot))
@@ -152,7 +154,7 @@ class WorkspaceLanguageServers:
         began = time.monotonic()
         groups: dict[FoundServer, list[EditedDocument]] = {}
         for change in changes:
-            if (edited := self._edited(change)) is not None:
+            if (edited := self._edited_document(change)) is not None:
                 for found_server in self._finder.servers_of_file(change.path):
                     groups.setdefault(found_server, []).append(edited)
         reviews: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
@@ -179,7 +181,7 @@ class WorkspaceLanguageServers:
             self._report_late(reviews, late)
         return review
 
-    def _edited(self, change: Change) -> EditedDocument | None:
+    def _edited_document(self, change: Change) -> EditedDocument | None:
         if change.after is None or (after := document_text(change.after.data)) is None:
             return None
         before = document_text(change.before.data) if change.before is not None else None
@@ -226,7 +228,7 @@ class WorkspaceLanguageServers:
     async def _every_answer(
         self, slots: Sequence[ServerSlot], question: LanguageQuestion
     ) -> LanguageAnswer:
-        answers = [await self._answer(slot, question) for slot in slots]
+        answers = [await self._answer_from_slot(slot, question) for slot in slots]
         return _joined_answer([answer for answer in answers if answer])
 
     async def _first_answer(
@@ -235,7 +237,7 @@ class WorkspaceLanguageServers:
         """The first non-empty answer: for example, a linter has no references."""
         empty_answer: LanguageAnswer | None = None
         for slot in slots:
-            answer = await self._answer(slot, question)
+            answer = await self._answer_from_slot(slot, question)
             if answer is not None and answer.tells:
                 return answer
             empty_answer = empty_answer or answer
@@ -244,7 +246,9 @@ class WorkspaceLanguageServers:
             raise Unavailable(f"{names} can't find {question.kind.replace('_', ' ')}.", hint=NO_SERVER_HINT)
         return empty_answer
 
-    async def _answer(self, slot: ServerSlot, question: LanguageQuestion) -> LanguageAnswer | None:
+    async def _answer_from_slot(
+        self, slot: ServerSlot, question: LanguageQuestion
+    ) -> LanguageAnswer | None:
         deadline = time.monotonic() + LANGUAGE_QUERY_SECONDS
         return await ServerQuery(slot, self._document_files, deadline).answer(question)
 

@@ -30,7 +30,9 @@ _FAILURES = (
 def preview(path: str, data: bytes) -> MediaPreview:
     """List the names and sizes of an archive's entries."""
     try:
-        shape, entries = ("zip", _zipped(data)) if data.startswith(b"PK") else _tarred(data)
+        shape, entries = (
+            ("zip", _zip_entries(data)) if data.startswith(b"PK") else _tar_format_and_entries(data)
+        )
     except _FAILURES as error:
         packed = isinstance(error, tarfile.TarError)
         hint = "If it is a single compressed file, decompress it with a command." if packed else ""
@@ -46,15 +48,15 @@ def preview(path: str, data: bytes) -> MediaPreview:
     )
 
 
-def _zipped(data: bytes) -> list[tuple[str, int]]:
+def _zip_entries(data: bytes) -> list[tuple[str, int]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return [
             (entry.filename, entry.file_size) for entry in archive.infolist()[: MAX_ARCHIVE_ENTRIES + 1]
         ]
 
 
-def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
-    shape, stream = _unpacking(data)
+def _tar_format_and_entries(data: bytes) -> tuple[str, list[tuple[str, int]]]:
+    shape, stream = _tar_format_and_stream(data)
     entries = []
     with tarfile.open(fileobj=_Bounded(stream), mode="r|") as archive:
         for member in archive:
@@ -64,7 +66,7 @@ def _tarred(data: bytes) -> tuple[str, list[tuple[str, int]]]:
     return shape, entries
 
 
-def _unpacking(data: bytes) -> tuple[str, io.BufferedIOBase]:
+def _tar_format_and_stream(data: bytes) -> tuple[str, io.BufferedIOBase]:
     source = io.BytesIO(data)
     if data.startswith(b"\x1f\x8b"):
         return "tar.gz", gzip.open(source)

@@ -58,13 +58,13 @@ def encoded_image(picture: "Pictures.Image") -> tuple[Image, tuple[int, int]]:
         "RGBA" if "A" in upright.getbands() or "transparency" in upright.info else "RGB"
     )
     while True:
-        best = _smallest(solid)
+        best = _smallest_encoded_image(solid)
         if len(best.data) <= MAX_IMAGE_BYTES:
             return best, solid.size
         solid = solid.reduce(2)
 
 
-def _smallest(picture: "Pictures.Image") -> Image:
+def _smallest_encoded_image(picture: "Pictures.Image") -> Image:
     png, jpeg = io.BytesIO(), io.BytesIO()
     picture.save(png, "PNG", optimize=True)
     if picture.mode == "RGBA":

@@ -28,7 +28,7 @@ def preview(path: str, data: bytes) -> MediaPreview:
         book = json.loads(data)
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
         language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
-        parts = [_cell(number, cell, language) for number, cell in enumerate(cells, 1)]
+        parts = [_cell_text(number, cell, language) for number, cell in enumerate(cells, 1)]
         pictures = [list(_images(cell)) for cell in cells]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = (
@@ -48,12 +48,12 @@ def preview(path: str, data: bytes) -> MediaPreview:
     )
 
 
-def _cell(number: int, cell: dict[str, Any], language: str) -> str:
+def _cell_text(number: int, cell: dict[str, Any], language: str) -> str:
     kind = cell.get("cell_type", "cell")
     turn = cell.get("execution_count")
     run = f" [{turn}]" if turn else ""
     rows = [f"--- cell {number}: {kind}{run}{f' ({language})' if kind == 'code' and language else ''} ---"]
-    rows.append(_joined(cell.get("source", cell.get("input", ""))))
+    rows.append(_joined_lines(cell.get("source", cell.get("input", ""))))
     outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]
     if outputs:
         clipped = clip_text(
@@ -67,11 +67,11 @@ def _outputs(output: dict[str, Any]) -> Iterator[str]:
     if "ename" in output:
         yield f"{output['ename']}: {output.get('evalue', '')}"
     elif "text" in output:
-        yield _joined(output["text"])
+        yield _joined_lines(output["text"])
     else:
         shown = output.get("data", {})
         if "text/plain" in shown:
-            yield _joined(shown["text/plain"])
+            yield _joined_lines(shown["text/plain"])
         yield from (f"({kind} picture)" for kind in _PICTURES if kind in shown)
 
 
@@ -81,14 +81,14 @@ def _images(cell: dict[str, Any]) -> Iterator[Image]:
             if encoded := output.get("data", {}).get(kind):
                 # Skip an invalid image: models would reject the whole result because of it.
                 with contextlib.suppress(binascii.Error, ValueError, WrongKind, TooLarge):
-                    yield from _pictures(base64.b64decode(_joined(encoded)), kind)
+                    yield from _preview_images(base64.b64decode(_joined_lines(encoded)), kind)
 
 
-def _pictures(data: bytes, kind: str) -> tuple[Image, ...]:
+def _preview_images(data: bytes, kind: str) -> tuple[Image, ...]:
     if find_spec("PIL") is None:
         return (Image(data, kind),)
     return images.preview(kind, data).images
 
 
-def _joined(text: str | list[str]) -> str:
+def _joined_lines(text: str | list[str]) -> str:
     return text if isinstance(text, str) else "".join(text)

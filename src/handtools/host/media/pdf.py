@@ -29,12 +29,12 @@ def preview(path: str, data: bytes, request: PreviewRequest) -> MediaPreview:
         message = f"`{path}` looks like a PDF but can't be read: {reason}."
         raise WrongKind(message, hint=UNREADABLE_HINT) from error
     try:
-        return _pages(document, request)
+        return _pages_preview(document, request)
     finally:
         document.close()
 
 
-def _pages(document: "PdfDocument", request: PreviewRequest) -> MediaPreview:
+def _pages_preview(document: "PdfDocument", request: PreviewRequest) -> MediaPreview:
     total = len(document)
     most = MAX_PDF_IMAGE_PAGES if request.rendered else MAX_PDF_TEXT_PAGES
     first, last = _page_range(request, total, most)

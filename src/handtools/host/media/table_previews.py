@@ -26,13 +26,13 @@ _SQLITE_STEPS = 2_000_000
 def preview(path: str, data: bytes) -> MediaPreview | None:
     """Preview the schema and first rows of a table file; None if no reader for the format is installed."""
     if data.startswith(b"SQLite"):
-        return _database(path, data)
+        return _sqlite_preview(path, data)
     if data.startswith(b"PAR1"):
-        return _parquet(path, data) if find_spec("pyarrow") else None
-    return _separated(path, data)
+        return _parquet_preview(path, data) if find_spec("pyarrow") else None
+    return _csv_preview(path, data)
 
 
-def _separated(path: str, data: bytes) -> MediaPreview:
+def _csv_preview(path: str, data: bytes) -> MediaPreview:
     text = decode(data).body
     tabbed = path.lower().endswith(".tsv")
     try:
@@ -47,7 +47,7 @@ def _separated(path: str, data: bytes) -> MediaPreview:
         kind="table",
         title=f"{'TSV' if tabbed else 'CSV'}, {number_with_noun(len(head), 'column')},"
         f" {number_with_noun(count, 'row')}",
-        text=_rendered(head, body),
+        text=_rows_text(head, body),
         left_out=f"rows after the first {TABLE_PREVIEW_ROWS}; use start_line or view=text"
         if count > len(body)
         else "",
@@ -59,7 +59,7 @@ def _delimiter(text: str) -> str:
     return max(",;\t|", key=first.count)
 
 
-def _database(path: str, data: bytes) -> MediaPreview:
+def _sqlite_preview(path: str, data: bytes) -> MediaPreview:
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -69,7 +69,9 @@ def _database(path: str, data: bytes) -> MediaPreview:
             connection.set_progress_handler(lambda: 1, _SQLITE_STEPS)
             query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
             tables = connection.execute(query).fetchall()
-            shown = [_table(connection, name, sql) for name, sql in tables[:MAX_DATABASE_TABLES]]
+            shown = [
+                _table_text_and_count(connection, name, sql) for name, sql in tables[:MAX_DATABASE_TABLES]
+            ]
         except (sqlite3.Error, UnicodeDecodeError) as error:
             message = f"`{path}` can't be read as a SQLite database: {error}."
             raise WrongKind(message, hint=UNREADABLE_HINT) from error
@@ -86,7 +88,7 @@ def _database(path: str, data: bytes) -> MediaPreview:
     )
 
 
-def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[str, int]:
+def _table_text_and_count(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[str, int]:
     """Return the schema and first rows of a database table as text, and its number of rows."""
     quoted = '"' + name.replace('"', '""') + '"'
     try:
@@ -95,10 +97,10 @@ def _table(connection: sqlite3.Connection, name: str, sql: str | None) -> tuple[
         count = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return f"{sql or name}\n({error})", 0
-    return f"{sql or name}\n-- {number_with_noun(count, 'row')}\n{_rendered(head, body)}", count
+    return f"{sql or name}\n-- {number_with_noun(count, 'row')}\n{_rows_text(head, body)}", count
 
 
-def _parquet(path: str, data: bytes) -> MediaPreview:
+def _parquet_preview(path: str, data: bytes) -> MediaPreview:
     # Optional: users install pyarrow themselves, handtools does not depend on it.
     from pyarrow import ArrowException, BufferReader  # pyright: ignore[reportMissingImports]
     from pyarrow.parquet import ParquetFile  # pyright: ignore[reportMissingImports]
@@ -115,16 +117,16 @@ def _parquet(path: str, data: bytes) -> MediaPreview:
     return MediaPreview(
         kind="table",
         title=f"Parquet, {number_with_noun(len(schema), 'column')}, {number_with_noun(count, 'row')}",
-        text=f"{types}\n\n{_rendered(schema.names, rows)}",
+        text=f"{types}\n\n{_rows_text(schema.names, rows)}",
         left_out=f"rows after the first {TABLE_PREVIEW_ROWS}" if count > len(rows) else "",
     )
 
 
-def _rendered(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _rows_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     every = [head, *rows]
-    return "\n".join(" | ".join(_cell(value) for value in row) for row in every)
+    return "\n".join(" | ".join(_cell_text(value) for value in row) for row in every)
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     text = f"({len(value)} bytes)" if isinstance(value, bytes) else "" if value is None else str(value)
     return one_line(text, TABLE_CELL_CHARS)

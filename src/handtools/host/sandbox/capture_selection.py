@@ -36,29 +36,29 @@ class BestCapture:
         return not self.problem
 
     @cached_property
-    def _layers(self) -> Capture:
-        return _together(
+    def _overlay_capture(self) -> Capture:
+        return _combined_capture(
             [OverlayCapture(folder, self._backups, name=name) for name, folder in self._folders.items()]
         )
 
     @cached_property
-    def _looking(self) -> Capture:
-        return _together(
+    def _scan_capture(self) -> Capture:
+        return _combined_capture(
             [ScanCapture(folder, self._backups, name=name) for name, folder in self._folders.items()]
         )
 
     def begin(self, launch: Launch, *, in_place: bool) -> CommandCapture:
-        chosen = self._looking if in_place or self.problem else self._layers
+        chosen = self._scan_capture if in_place or self.problem else self._overlay_capture
         return chosen.begin(launch, in_place=in_place)
 
     def close(self) -> None:
         """Delete the layers kept for the next command."""
-        for name in ("_layers", "_looking"):
+        for name in ("_overlay_capture", "_scan_capture"):
             if name in self.__dict__:
                 self.__dict__[name].close()
 
 
-def _together(captures: list[Capture]) -> Capture:
+def _combined_capture(captures: list[Capture]) -> Capture:
     return captures[0] if len(captures) == 1 else CombinedCapture(tuple(captures))
 
 

@@ -113,22 +113,22 @@ class NodeReader:
             with contextlib.suppress(OSError):
                 target = entry.folder.link_target(entry.name)
             return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))
-        mark, known = self._looked(entry)
+        mark, known = self._mark_and_content(entry)
         return Node("file", known, mode, BackupRef(ref, mark, entry.found.st_size))
 
-    def _looked(self, entry: TreeEntry) -> tuple[str, bytes]:
+    def _mark_and_content(self, entry: TreeEntry) -> tuple[str, bytes]:
         folder, found, size = entry.folder, entry.found, entry.found.st_size
         if size > MAX_HASHED_FILE_BYTES or size > self.hashed_bytes or not self.hashed_files:
             return stat_mark(found), b""
         with contextlib.suppress(OSError):
             fd = os.open(folder.name_for_os(entry.name), _READ_FLAGS, dir_fd=folder.fd)
             try:
-                return self._read(fd, found)
+                return self._hash_and_content(fd, found)
             finally:
                 os.close(fd)
         return stat_mark(found), b""
 
-    def _read(self, fd: int, found: os.stat_result) -> tuple[str, bytes]:
+    def _hash_and_content(self, fd: int, found: os.stat_result) -> tuple[str, bytes]:
         self.hashed_files -= 1
         self.hashed_bytes -= found.st_size
         if found.st_size > min(MAX_RECORDED_FILE_BYTES, self.known_bytes):

@@ -47,7 +47,7 @@ async def run_stdin_filter(
         path = {} if runner.confined else {"PATH": os.pathsep.join(search_path(program.root))}
         launch = _filter_launch(program, path, (given, made), seconds, len(data))
         ended = await run_process(launch, kept, None, partial(confined_launch, runner))
-        return read_bytes_at(made, os.fstat(made).st_size, 0), _complaint(ended, seconds)
+        return read_bytes_at(made, os.fstat(made).st_size, 0), _failure_message(ended, seconds)
 
 
 def _filter_launch(
@@ -69,7 +69,7 @@ def _filter_launch(
     )
 
 
-def _complaint(command_exit: CommandExit, seconds: float) -> str:
+def _failure_message(command_exit: CommandExit, seconds: float) -> str:
     if command_exit.ended == "timeout":
         return f"took longer than {seconds:.1f} s and was stopped"
     if command_exit.fault:

@@ -103,14 +103,14 @@ def _read_http(head: bytes) -> ProxyRequest:
     fields = [_header_field(each) for each in lines]
     password = _basic_password(fields)
     if method == "CONNECT":
-        return ProxyRequest("tunnel", *_authority(target, None), password=password)
+        return ProxyRequest("tunnel", *_host_and_port(target, None), password=password)
     try:
         where = urlsplit(target)
     except ValueError as error:
         raise BadProxyRequest(f"`{target}` is not a valid URL") from error
     if where.scheme != "http" or not where.netloc:
         raise BadProxyRequest("a proxy request needs an absolute http:// URL")
-    host, port = _authority(where.netloc.rpartition("@")[2], 80)
+    host, port = _host_and_port(where.netloc.rpartition("@")[2], 80)
     # Write Host from the checked host: a client can't request one host and name another in the header.
     named = f"[{host}]" if ":" in host else host
     path = (where.path or "/") + (f"?{where.query}" if where.query else "")
@@ -160,7 +160,7 @@ def _body_length(fields: list[tuple[str, str]]) -> tuple[int | None, list[str]]:
             raise BadProxyRequest("the body length is invalid or ambiguous")
 
 
-def _authority(text: str, usual: int | None) -> tuple[str, int]:
+def _host_and_port(text: str, usual: int | None) -> tuple[str, int]:
     """Return the host, normalized for the check, and the port."""
     found = _AUTHORITY.fullmatch(text)
     port = int((found and found["port"]) or usual or 0)
@@ -338,7 +338,7 @@ class EgressProxy:
     _server: RelayServer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._server = RelayServer(self._attend, MAX_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
+        self._server = RelayServer(self._serve_client, MAX_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
 
     def start(self, listening: socket.socket) -> None:
         """Start serving a listening socket, which `stop` closes; returns at once."""
@@ -348,7 +348,7 @@ class EgressProxy:
         """Close all connections and stop the proxy's thread."""
         self._server.stop()
 
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(self.timeouts.wish):
                 wish = await read_proxy_request(reader, writer)
@@ -363,17 +363,17 @@ class EgressProxy:
             await writer.drain()
             return
         try:
-            visit = await self._vetted(visit)
-            there = await self._connected(visit)
+            visit = await self._visit_with_allowed_addresses(visit)
+            there = await self._connect_to_host(visit)
         except HostNotAllowed as no:
             await self._turn_away(writer, wish, "refused", replace(visit, refused=str(no)))
         except (OSError, TimeoutError) as error:
             why = f"Can't reach {visit.host}:{visit.port}: {error or 'no answer'}."
             await self._turn_away(writer, wish, "unreachable", replace(visit, refused=why))
         else:
-            await self._carry(wish, visit, (reader, writer), there)
+            await self._relay_both_ways(wish, visit, (reader, writer), there)
 
-    async def _vetted(self, visit: Visit) -> Visit:
+    async def _visit_with_allowed_addresses(self, visit: Visit) -> Visit:
         """Return the visit with the host's allowed addresses.
 
         Raises `HostNotAllowed` if the host is not on the list or none of its addresses is allowed.
@@ -397,7 +397,7 @@ class EgressProxy:
             raise HostNotAllowed(f"Commands may not connect to {visit.host}: {' '.join(reasons.values())}")
         return replace(visit, addresses=tuple(fit))
 
-    async def _connected(self, visit: Visit) -> StreamPair:
+    async def _connect_to_host(self, visit: Visit) -> StreamPair:
         """Connect to the checked address instead of the name, which might resolve differently by now."""
         if self.outgoing:
             async with asyncio.timeout(self.timeouts.connect):
@@ -414,12 +414,12 @@ class EgressProxy:
     async def _turn_away(
         self, writer: asyncio.StreamWriter, request: ProxyRequest, how: ProxyOutcome, visit: Visit
     ) -> None:
-        self._note(visit)
+        self._record_visit(visit)
         answer = socks_reply(how) if request.kind == "socks" else http_reply(how, visit.refused)
         writer.write(answer)
         await writer.drain()
 
-    async def _carry(
+    async def _relay_both_ways(
         self, request: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair
     ) -> None:
         """Relay bytes in both directions until both sides have closed."""
@@ -441,9 +441,9 @@ class EgressProxy:
             going.cancel()
             there[1].close()
             sent = up_relay.bytes + len(request.head)
-            self._note(replace(visit, sent_bytes=sent, received_bytes=down_relay.bytes), told=True)
+            self._record_visit(replace(visit, sent_bytes=sent, received_bytes=down_relay.bytes), told=True)
 
-    def _note(self, visit: Visit, *, told: bool = False) -> None:
+    def _record_visit(self, visit: Visit, *, told: bool = False) -> None:
         if len(self.visits) < MAX_RECORDED_VISITS:
             self.visits.append(visit)
         else:

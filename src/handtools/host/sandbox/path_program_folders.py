@@ -43,7 +43,9 @@ def folders_needed_by_path_programs(path: str, root: str, state: str) -> tuple[s
     secrets.
     """
     places = tuple(
-        (place, _changed(place)) for place in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(place)
+        (place, _folder_modified_ns(place))
+        for place in dict.fromkeys(path.split(os.pathsep))
+        if os.path.isabs(place)
     )
     tops = tuple(dict.fromkeys(folder for _, folder in shown_folders(root)))
     return _path_folders(places, tops, os.path.realpath(state))
@@ -56,7 +58,7 @@ def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
         raise UsageError(f"Commands can't be allowed to read all of {given}. Name folders inside it.")
     tops = ((folder, "the workspace") for _, folder in shown_folders(root))
     for other, what in ((state, "this workspace's log"), *tops):
-        if _within(os.path.realpath(given), other) or _within(other, os.path.realpath(given)):
+        if _is_within(os.path.realpath(given), other) or _is_within(other, os.path.realpath(given)):
             raise UsageError(f"Commands can't be allowed to read {given}: it overlaps with {what}.")
     return given
 
@@ -73,13 +75,13 @@ def _path_folders(
     found: dict[str, None] = {}
     for place, changed in places:
         if changed and not _is_system(place) and not passes_through(place, *tops):
-            for folder in _needed(os.path.normpath(place), tops):
+            for folder in _needed_paths(os.path.normpath(place), tops):
                 if _may_be_shown(folder, tops, state):
                     found[folder] = None
     return tuple(found)
 
 
-def _needed(place: str, tops: tuple[str, ...]) -> Iterator[str]:
+def _needed_paths(place: str, tops: tuple[str, ...]) -> Iterator[str]:
     """Yield the paths that programs in a PATH folder need: its prefixes and its symlinks' targets."""
     for folder in dict.fromkeys((place, os.path.realpath(place))):
         yield folder
@@ -125,7 +127,7 @@ def _link_targets(place: str, tops: tuple[str, ...]) -> Iterator[str]:
     for path in _links(place):
         target = os.path.realpath(path)
         folder = os.path.dirname(target)
-        if _within(target, real) or not os.path.isfile(target) or passes_through(path, *tops):
+        if _is_within(target, real) or not os.path.isfile(target) or passes_through(path, *tops):
             continue
         yield target
         # The path to the target may contain more symlinks, such as `current` for a version.
@@ -159,7 +161,7 @@ def _may_be_shown(path: str, tops: tuple[str, ...], state: str) -> bool:
         and not is_too_broad_to_show(real)
         and not _is_system(real)
         and not _SECRET_FOLDERS.intersection(Path(real).parts)
-        and not any(_within(real, other) or _within(other, real) for other in (state, *tops))
+        and not any(_is_within(real, other) or _is_within(other, real) for other in (state, *tops))
         and not passes_through(path, *tops)
     )
 
@@ -168,7 +170,7 @@ def passes_through(path: str, *folders: str) -> bool:
     """Whether a path, or a symlink it goes through, is in a folder whose writers could redirect it."""
     at, waiting = "/", [part for part in reversed(path.split("/")) if part]
     for _ in range(_MAX_STEPS):
-        if any(_within(at, folder) for folder in folders):
+        if any(_is_within(at, folder) for folder in folders):
             return True
         if not waiting:
             return False
@@ -177,14 +179,14 @@ def passes_through(path: str, *folders: str) -> bool:
         if os.path.islink(at):
             target = os.readlink(at)
             waiting += [each for each in reversed(target.split("/")) if each]
-            if any(_within(at, folder) for folder in folders):
+            if any(_is_within(at, folder) for folder in folders):
                 return True
             at = "/" if os.path.isabs(target) else os.path.dirname(at)
     return True
 
 
 def _is_system(path: str) -> bool:
-    return any(_within(os.path.realpath(path), folder) for folder in SANDBOX_SYSTEM_FOLDERS)
+    return any(_is_within(os.path.realpath(path), folder) for folder in SANDBOX_SYSTEM_FOLDERS)
 
 
 def _is_shared(prefix: str) -> bool:
@@ -195,11 +197,11 @@ def _is_shared(prefix: str) -> bool:
     }
 
 
-def _within(path: str, folder: str) -> bool:
+def _is_within(path: str, folder: str) -> bool:
     return Path(path).is_relative_to(folder)
 
 
-def _changed(place: str) -> int:
+def _folder_modified_ns(place: str) -> int:
     """Return a folder's modification time in ns; 0 if there is no such folder."""
     try:
         found = os.stat(place)

@@ -90,7 +90,9 @@ class PrivateFileAlarm:
     def set_hidden(self, masks: Iterable[str]) -> None:
         """Set which paths are masked for the command: files created there or below are invisible to it."""
         self._hidden = frozenset(masks)
-        self._suspects = {path: until for path, until in self._suspects.items() if not self._covers(path)}
+        self._suspects = {
+            path: until for path, until in self._suspects.items() if not self._is_hidden(path)
+        }
 
     def lose_masks(self, folder: str) -> None:
         """Handle a replaced folder: its masks were mounted in the old one and are no longer effective."""
@@ -100,7 +102,7 @@ class PrivateFileAlarm:
 
     def suspect(self, path: str) -> None:
         """Record a private path that was created or written."""
-        if not self._covers(path):
+        if not self._is_hidden(path):
             self._suspects[path] = time.monotonic() + EXPLANATION_SECONDS
             os.eventfd_write(self.fd, 1)
 
@@ -126,7 +128,7 @@ class PrivateFileAlarm:
             if not suspects and not self._lost_events:
                 return []
             closed = hidden_private_paths(self._root, suspects, self._private_globs, self._is_open)
-            readable = [path for path in closed if not self._covers(path)]
+            readable = [path for path in closed if not self._is_hidden(path)]
             exposed = {
                 suspect
                 for suspect in suspects
@@ -141,7 +143,7 @@ class PrivateFileAlarm:
                 return ["**", *named] if self._lost_events else named
             time.sleep(_RETRY_SECONDS)
 
-    def _covers(self, path: str) -> bool:
+    def _is_hidden(self, path: str) -> bool:
         return any(place in self._hidden for place in (path, *map(str, PurePath(path).parents)))
 
 
@@ -202,9 +204,9 @@ class PolicyGlobFinder:
             self._search(sorted(closed))
             covered = [self._folders[folder] for folder in self._covered]
             return PolicyPaths(
-                tuple(sorted(self._place(path) for each in covered for path in each.private)),
-                tuple(sorted(self._place(path) for each in covered for path in each.read_only)),
-                tuple(sorted(filter(_can_be_opened, map(self._place, self._closed)))),
+                tuple(sorted(self._absolute_path(path) for each in covered for path in each.private)),
+                tuple(sorted(self._absolute_path(path) for each in covered for path in each.read_only)),
+                tuple(sorted(filter(_can_be_opened, map(self._absolute_path, self._closed)))),
             )
 
     def add_alarm(self, alarm: PrivateFileAlarm) -> None:
@@ -231,7 +233,7 @@ class PolicyGlobFinder:
                 self._inside_private.add(inside)
                 self._search([inside])
 
-    def _place(self, path: str) -> str:
+    def _absolute_path(self, path: str) -> str:
         return os.path.join(self._root, path)
 
     def _update(self, *, thorough: bool) -> None:
@@ -242,8 +244,8 @@ class PolicyGlobFinder:
         if thorough and self._unwatched:
             before = self._all_private()
             for folder in list(self._unwatched):
-                self._compare(folder)
-            self._suspect(self._all_private() - before)
+                self._relist_if_changed(folder)
+            self._report_to_alarms(self._all_private() - before)
 
     def _all_private(self) -> set[str]:
         return {path for folder in self._covered for path in self._folders[folder].private}
@@ -267,23 +269,23 @@ class PolicyGlobFinder:
         is_new, is_folder = event.is_new, event.is_folder
         if is_new and event.is_gone:
             # Events for several files of this name were merged: only the current file counts.
-            found = _lstat(self._place(path))
+            found = _lstat(self._absolute_path(path))
             is_new, is_folder = found is not None, found is not None and stat.S_ISDIR(found.st_mode)
         if event.is_folder and event.is_new:
             for alarm in self._alarms:
-                alarm.lose_masks(self._place(path))
+                alarm.lose_masks(self._absolute_path(path))
         is_private = event.has_content and any_covers(self._private_globs, self._prefix + path)
         if is_private:
-            self._suspect([path])
+            self._report_to_alarms([path])
         if event.is_new or event.is_gone:
             self._leave_out(event.folder, folder, path)
         if is_new:
             if is_private and is_folder and self._alarms:
                 self._inside_private.add(path)
-            below = self._judge(event.folder, {path: is_folder}, {self._prefix + path})
+            below = self._record_covered_paths(event.folder, {path: is_folder}, {self._prefix + path})
             self._search(below, appeared=True)
 
-    def _compare(self, path: str) -> None:
+    def _relist_if_changed(self, path: str) -> None:
         """List an unwatched folder again if it has changed."""
         known = self._folders.get(path)
         if known is None or known.stamp == self._stamp(path):
@@ -301,18 +303,20 @@ class PolicyGlobFinder:
     def _search(self, folders: list[str], *, appeared: bool = False) -> None:
         """Search folders and everything below them, level by level."""
         while folders:
-            listed = {folder: found for folder in folders if (found := self._listed(folder)) is not None}
+            listed = {
+                folder: found for folder in folders if (found := self._list_and_watch(folder)) is not None
+            }
             # Hardly any of thousands of names match a glob: prefilter all of them in one search.
             shown = [self._prefix + path for entries in listed.values() for path in entries]
             likely = self._likely.possible_matches(shown)
             folders = []
             for folder, entries in listed.items():
-                below = self._judge(folder, entries, likely)
+                below = self._record_covered_paths(folder, entries, likely)
                 folders += [path for path in below if path not in self._folders]
                 if appeared:
-                    self._suspect(self._folders[folder].private)
+                    self._report_to_alarms(self._folders[folder].private)
 
-    def _judge(self, folder: str, entries: dict[str, bool], likely: set[str]) -> list[str]:
+    def _record_covered_paths(self, folder: str, entries: dict[str, bool], likely: set[str]) -> list[str]:
         """Record which paths in a folder are covered, and return the subfolders to search.
 
         `entries` maps each path to whether it is a folder; `likely` has the paths that a glob may match.
@@ -351,10 +355,10 @@ class PolicyGlobFinder:
             return not all(rule.exempts_all_below(self._prefix + path) for rule in self._private_globs)
         return name not in VERSION_CONTROL_FOLDERS
 
-    def _suspect(self, paths: Iterable[str]) -> None:
+    def _report_to_alarms(self, paths: Iterable[str]) -> None:
         for path in paths:
             for alarm in self._alarms:
-                alarm.suspect(self._place(path))
+                alarm.suspect(self._absolute_path(path))
 
     def _leave_out(self, above: str, folder: _SearchedFolder, path: str) -> None:
         """Remove a path from a folder's entries; if it was a folder, forget it and everything below."""
@@ -377,12 +381,12 @@ class PolicyGlobFinder:
                 for folders in (self._covered, self._only_private, self._inside_private, self._unwatched):
                     folders.discard(gone)
 
-    def _listed(self, path: str) -> dict[str, bool] | None:
+    def _list_and_watch(self, path: str) -> dict[str, bool] | None:
         """Return the paths in a folder and whether each is a folder; None if the folder can't be read.
 
         The watch is added before listing, so that no change in between is missed.
         """
-        place = self._place(path)
+        place = self._absolute_path(path)
         watched = self._can_watch and INOTIFY.watch(self._queue, path, place)
         stamp = None if watched else self._stamp(path)
         try:
@@ -402,7 +406,7 @@ class PolicyGlobFinder:
 
     def _stamp(self, path: str) -> tuple[int, int]:
         """Return inode and ctime, which change with the entries; a unique value if changed recently."""
-        found = _lstat(self._place(path))
+        found = _lstat(self._absolute_path(path))
         if found is None:
             return (0, 0)
         recent = found.st_ctime_ns > time.time_ns() - _CLOCK_TICK_NS

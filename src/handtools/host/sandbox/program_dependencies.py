@@ -50,7 +50,7 @@ def _trusted_paths(program: str, root: str) -> Iterator[str]:
 
     For a program in the project, yield only an interpreter that is on our PATH.
     """
-    own = any(_inside(path, root) for path in _link_chain(program))
+    own = any(_is_inside(path, root) for path in _link_chain(program))
     # An interpreter next to the program comes first, as when it is run, but not next to a project's
     # program.
     beside = "" if own else os.path.dirname(program)
@@ -58,7 +58,7 @@ def _trusted_paths(program: str, root: str) -> Iterator[str]:
     if not own:
         yield from _link_chain(program)
         yield from _link_chain(named) if named else ()
-    elif named and through_path and not any(_inside(path, root) for path in _link_chain(named)):
+    elif named and through_path and not any(_is_inside(path, root) for path in _link_chain(named)):
         yield from _link_chain(named)
 
 
@@ -74,7 +74,7 @@ def _link_chain(program: str) -> Iterator[str]:
     yield os.path.realpath(program)
 
 
-def _inside(path: str, root: str) -> bool:
+def _is_inside(path: str, root: str) -> bool:
     return Path(path).is_relative_to(root) or Path(os.path.realpath(path)).is_relative_to(root)
 
 

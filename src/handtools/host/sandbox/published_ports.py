@@ -85,7 +85,7 @@ class PortForwarder:
                 each.close()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inside_reader, inside_writer = await self._connected()
+        inside_reader, inside_writer = await self._connect_to_job()
         try:
             async with asyncio.TaskGroup() as directions:
                 directions.create_task(ByteRelay(reader, inside_writer).run(SILENCE_SECONDS))
@@ -95,13 +95,13 @@ class PortForwarder:
         finally:
             inside_writer.transport.abort()
 
-    async def _connected(self) -> StreamPair:
+    async def _connect_to_job(self) -> StreamPair:
         """Connect to the job; raises `OSError` if it no longer listens on the port."""
         found = sorted(each.connectable for each in self.listeners() if each.port == self.port.port)
         if not found:
             raise ConnectionRefusedError
         family, address = found[0]
-        inside = self._socket(family)
+        inside = self._socket_in_namespace(family)
         try:
             inside.settimeout(0)
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -111,7 +111,7 @@ class PortForwarder:
             inside.close()
             raise
 
-    def _socket(self, family: int) -> socket.socket:
+    def _socket_in_namespace(self, family: int) -> socket.socket:
         """Return a socket in the namespace. Blocks the thread, so it can't outlive the namespace."""
         spare = self._spare.setdefault(family, [])
         if not spare:

@@ -96,10 +96,10 @@ class Scan:
                     with contextlib.suppress(OSError):
                         target = os.fsdecode(folder.link_target(name))
                 self.scanned_paths[path] = ScannedPath(
-                    found, target, self._copied(path, folder, name, found)
+                    found, target, self._copy_to_backup(path, folder, name, found)
                 )
 
-    def _copied(self, path: str, folder: FolderHandle, name: str, found: os.stat_result) -> bool:
+    def _copy_to_backup(self, path: str, folder: FolderHandle, name: str, found: os.stat_result) -> bool:
         if self.backups is None or not stat.S_ISREG(found.st_mode):
             return False
         if found.st_size > min(self.budget.file_bytes, self._left):
@@ -131,14 +131,18 @@ class ScanCommandCapture:
         needed = set()
         for path in {**self.scan_before.scanned_paths, **scan_after.scanned_paths}:
             was, now = self.scan_before.scanned_paths.get(path), scan_after.scanned_paths.get(path)
-            if was and now and _unchanged(was, now):
+            if was and now and _is_unchanged(was, now):
                 continue
             if was and not was.copied and stat.S_ISREG(was.found.st_mode):
                 omitted.append(join_path(self.name, path))
                 continue
             needed.add(path)
-            changes.append(Change(join_path(self.name, path), self._old(path, was), self._new(path, now)))
-        self._clear(needed)
+            changes.append(
+                Change(
+                    join_path(self.name, path), self._node_before(path, was), self._node_after(path, now)
+                )
+            )
+        self._delete_unneeded_copies(needed)
         notes = [WROTE_IN_PLACE_NOTE]
         if self.scan_before.cut or scan_after.cut:
             notes.append(
@@ -153,7 +157,7 @@ class ScanCommandCapture:
         self.backups.delete_item_leftovers(self.item.name)
         self.item.release()
 
-    def _old(self, path: str, scanned: ScannedPath | None) -> Node | None:
+    def _node_before(self, path: str, scanned: ScannedPath | None) -> Node | None:
         if scanned is None or kind_of_mode(scanned.found.st_mode) is None:
             return None
         return _scanned_node(
@@ -163,12 +167,12 @@ class ScanCommandCapture:
             path,
         )
 
-    def _new(self, path: str, scanned: ScannedPath | None) -> Node | None:
+    def _node_after(self, path: str, scanned: ScannedPath | None) -> Node | None:
         if scanned is None or kind_of_mode(scanned.found.st_mode) is None:
             return None
         return _scanned_node(scanned, f"{self.item.name}/{UPPER_LAYER_NAME}/{path}", self.root, path)
 
-    def _clear(self, needed: set[str]) -> None:
+    def _delete_unneeded_copies(self, needed: set[str]) -> None:
         """Delete the copies of files that did not change."""
         for path, seen in self.scan_before.scanned_paths.items():
             if seen.copied and path not in needed:
@@ -204,7 +208,7 @@ def _scanned_node(scanned: ScannedPath, ref: str, root: str, path: str) -> Node:
     return Node("file", b"", mode, BackupRef(ref, stat_mark(scanned.found), scanned.found.st_size))
 
 
-def _unchanged(scanned_before: ScannedPath, scanned_now: ScannedPath) -> bool:
+def _is_unchanged(scanned_before: ScannedPath, scanned_now: ScannedPath) -> bool:
     one, other = scanned_before.found, scanned_now.found
     if stat.S_ISDIR(one.st_mode) or stat.S_ISDIR(other.st_mode):
         return one.st_mode == other.st_mode

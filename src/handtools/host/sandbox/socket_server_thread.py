@@ -102,12 +102,12 @@ class RelayServer:
                 places.release()
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
                 continue
-            task = asyncio.create_task(self._attend(connection))
+            task = asyncio.create_task(self._serve_connection(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             task.add_done_callback(lambda _: places.release())
 
-    async def _attend(self, connection: socket.socket) -> None:
+    async def _serve_connection(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=connection, limit=self.read_limit)
         try:
             await self.serve(reader, writer)

@@ -84,7 +84,7 @@ class CopiedFilesSearch:
 
     def _update(self, admit: PathFilter) -> list[str]:
         """Update the copy; returns the paths of files that could not be copied."""
-        there = {facts.path: facts for facts in self._walk(admit)}
+        there = {facts.path: facts for facts in self._entries_to_copy(admit)}
         self._remove_all_but(there)
         missed: list[str] = []
         for path, facts in there.items():
@@ -94,7 +94,7 @@ class CopiedFilesSearch:
                 missed.append(path)
         return missed
 
-    def _walk(self, admit: PathFilter) -> Iterator[FileFacts]:
+    def _entries_to_copy(self, admit: PathFilter) -> Iterator[FileFacts]:
         """Yield every file and folder to copy, each folder before its contents."""
         waiting = ["."]
         while waiting:
@@ -106,13 +106,13 @@ class CopiedFilesSearch:
             allowed = set(admit(list(shown)))
             for name, facts in shown.items():
                 if facts.path.rpartition("/")[2] in VERSION_CONTROL_FOLDERS:
-                    yield from self._repository(facts)
+                    yield from self._repository_entries(facts)
                 elif name in allowed:
                     yield facts
                     if facts.kind == "folder":
                         waiting.append(facts.path)
 
-    def _repository(self, facts: FileFacts) -> Iterator[FileFacts]:
+    def _repository_entries(self, facts: FileFacts) -> Iterator[FileFacts]:
         """Yield the parts of a repository that ripgrep needs: its folder and `info/exclude`."""
         yield facts
         inner = [self._files.facts(f"{facts.path}/{path}") for path in ("info", "info/exclude")]

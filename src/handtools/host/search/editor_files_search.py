@@ -48,7 +48,7 @@ class EditorFilesSearch:
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
-        parts, unseen = await self._parts(scope, memoized_path_filter(admit))
+        parts, unseen = await self._searches_with_filters(scope, memoized_path_filter(admit))
         every = [await search.hits(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
             return replace(every[0], gaps=_with_unseen(every[0].gaps, unseen))
@@ -62,7 +62,7 @@ class EditorFilesSearch:
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
-        parts, unseen = await self._parts(scope, memoized_path_filter(admit))
+        parts, unseen = await self._searches_with_filters(scope, memoized_path_filter(admit))
         every = [await search.tallies(patterns, scope, most=most, admit=part) for search, part in parts]
         if len(every) == 1:
             return replace(every[0], gaps=_with_unseen(every[0].gaps, unseen))
@@ -84,7 +84,7 @@ class EditorFilesSearch:
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         return await self._disk.find_ignored_paths(paths)
 
-    async def _unsaved(self, paths: Iterable[str]) -> set[str]:
+    async def _unsaved_paths(self, paths: Iterable[str]) -> set[str]:
         """Ask the editor which of these files have unsaved text, several at a time."""
         limiter, unsaved, failures = CapacityLimiter(CONCURRENT_QUESTIONS), set[str](), list[ToolError]()
 
@@ -103,13 +103,15 @@ class EditorFilesSearch:
             raise failures[0]
         return unsaved
 
-    async def _parts(
+    async def _searches_with_filters(
         self, scope: SearchScope, admit: PathFilter
     ) -> tuple[list[tuple[HostSearch, PathFilter]], str]:
         """Return the searches with their path filters, and a note if unsaved text may be missed."""
         found = await self._disk.paths(scope, wanted="file", most=self._max_asked_files, admit=admit)
         asked = [entry.path for entry in found.found]
-        unsaved = await self._unsaved({*asked, *admit(self._files.last_seen_unsaved_below(scope.root))})
+        unsaved = await self._unsaved_paths(
+            {*asked, *admit(self._files.last_seen_unsaved_below(scope.root))}
+        )
         unseen = (
             f"Only {len(asked):,} of {found.total:,} files were checked for unsaved text in the editor."
             if found.total > len(asked)

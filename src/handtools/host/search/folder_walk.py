@@ -74,26 +74,26 @@ class FolderWalker:
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
         """Return the most recently modified files and folders below a folder, and the total number."""
-        return await to_thread.run_sync(self._paths, scope, wanted, most, admit)
+        return await to_thread.run_sync(self._find_paths, scope, wanted, most, admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
         """Return the tree below a folder, level by level, up to a depth and a number of entries."""
-        if depth == 1 and self._near:
+        if depth == 1 and self._has_only_local_folders:
             try:
-                return self._tree(
+                return self._build_tree(
                     scope, depth, most, admit, _WalkLimits(scope.timeout, names=MAX_ENTRIES_WITHOUT_THREAD)
                 )
             except _TooManyNames:
                 pass
         return await to_thread.run_sync(
-            self._tree, scope, depth, most, admit, _WalkLimits(scope.timeout, threaded=True)
+            self._build_tree, scope, depth, most, admit, _WalkLimits(scope.timeout, threaded=True)
         )
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         """Return the paths that ignore files exclude, as far as they are read within a time limit."""
-        return await to_thread.run_sync(self._ignored, paths)
+        return await to_thread.run_sync(self._ignored_paths, paths)
 
-    def _ignored(self, paths: Sequence[str]) -> set[str]:
+    def _ignored_paths(self, paths: Sequence[str]) -> set[str]:
         limits = _WalkLimits(IGNORE_CHECK_TIMEOUT_SECONDS)
 
         def enter(ignores: IgnoreRules, path: str) -> IgnoreRules:
@@ -103,14 +103,14 @@ class FolderWalker:
                 ignores = self._from_outside(path, ignores)
                 with self._root.open_folder_no_follow(path) as folder:
                     there = [name for name in _IGNORE_NAMES if folder.has(name)]
-                    return self._entered(path, ignores, _ignore_texts(folder, there), there)
+                    return self._ignore_rules_inside(path, ignores, _ignore_texts(folder, there), there)
             except (OSError, ToolError):
                 return ignores  # deleted, a symlink, or no permission: it adds no rules
 
         return ignored_paths(paths, enter)
 
     @cached_property
-    def _near(self) -> bool:
+    def _has_only_local_folders(self) -> bool:
         return all(map(is_local_filesystem, self._root.folders.values()))
 
     def newest_of_paths(self, paths: Sequence[str], most: int) -> list[FolderEntry]:
@@ -125,10 +125,10 @@ class FolderWalker:
         folders: dict[str, list[str]] = {}
         for entry in shown:
             folders.setdefault(entry.path.rpartition("/")[0], []).append(entry.path)
-        there = {path for folder, paths in folders.items() for path in self._there(folder, paths)}
+        there = {path for folder, paths in folders.items() for path in self._existing_paths(folder, paths)}
         return [entry for entry in shown if entry.path in there]
 
-    def _there(self, above: str, paths: Sequence[str]) -> Sequence[str]:
+    def _existing_paths(self, above: str, paths: Sequence[str]) -> Sequence[str]:
         """Return the paths in a folder that exist and are reached without symlinks."""
         try:
             with self._root.open_folder_no_follow(above) as folder:
@@ -138,7 +138,9 @@ class FolderWalker:
         except OSError:
             return paths  # a folder that can be listed but not entered
 
-    def _paths(self, scope: SearchScope, wanted: WantedKind, most: int, admit: PathFilter) -> FoundPaths:
+    def _find_paths(
+        self, scope: SearchScope, wanted: WantedKind, most: int, admit: PathFilter
+    ) -> FoundPaths:
         selection = PathSelection(
             scope.include,
             root=scope.root,
@@ -148,10 +150,10 @@ class FolderWalker:
         )
         found: list[str] = []
         limits = _WalkLimits(scope.timeout, threaded=True)
-        waiting = deque([(scope.root, self._above(scope))])
+        waiting = deque([(scope.root, self._ignore_rules_above(scope))])
         while waiting and not limits.is_over():
             folder, ignores = waiting.popleft()
-            look = self._look(folder, ignores, scope, admit, most=None, limits=limits)
+            look = self._list_folder(folder, ignores, scope, admit, most=None, limits=limits)
             for path in look.listing.paths:
                 if path[-1] == "/":
                     waiting.append((path[:-1], look.ignores))
@@ -161,18 +163,20 @@ class FolderWalker:
             tuple(self.newest_of_paths(found, most)), len(found), limits.gaps(unfinished=bool(waiting))
         )
 
-    def _tree(
+    def _build_tree(
         self, scope: SearchScope, depth: int, most: int, admit: PathFilter, limits: "_WalkLimits"
     ) -> FolderTree:
         views: dict[str, _FolderView] = {}
         left, unvisited = most, 0
-        waiting = deque([(scope.root, self._above(scope), 1)])
+        waiting = deque([(scope.root, self._ignore_rules_above(scope), 1)])
         while waiting:
             folder, ignores, level = waiting.popleft()
             if left <= 0 or limits.is_over():
                 unvisited += 1
                 continue
-            look = views[folder] = self._look(folder, ignores, scope, admit, most=left, limits=limits)
+            look = views[folder] = self._list_folder(
+                folder, ignores, scope, admit, most=left, limits=limits
+            )
             left -= len(look.listing)
             if level < depth:
                 folders = [path[:-1] for path in look.listing.paths if path[-1] == "/"]
@@ -187,7 +191,7 @@ class FolderWalker:
             gaps=limits.gaps(unfinished=False),
         )
 
-    def _above(self, scope: SearchScope) -> IgnoreRules:
+    def _ignore_rules_above(self, scope: SearchScope) -> IgnoreRules:
         """Return the ignore rules of the folders from the workspace down to the root of the walk."""
         ignores = IgnoreRules()
         if scope.ignored:
@@ -198,30 +202,30 @@ class FolderWalker:
             ignores = self._from_outside(path, ignores)
             with self._root.open_folder_no_follow(path) as folder:
                 there = [name for name in _IGNORE_NAMES if folder.has(name)]
-                ignores = self._entered(path, ignores, _ignore_texts(folder, there), there)
+                ignores = self._ignore_rules_inside(path, ignores, _ignore_texts(folder, there), there)
         return ignores
 
     def _from_outside(self, path: str, ignores: IgnoreRules) -> IgnoreRules:
         """Add the rules of the folders above a workspace folder, if the path is one."""
-        for number, outside in enumerate(self._outside.get(path, ())):
+        for number, outside in enumerate(self._outer_repository_folders.get(path, ())):
             with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
                 way = os.path.relpath(self._root.folders[path], outside)
                 texts = _ignore_texts(folder, _IGNORE_NAMES)
                 ignores = ignores.into(path, texts, above=way, repository=not number, top=True)
         return ignores
 
-    def _entered(
+    def _ignore_rules_inside(
         self, path: str, ignores: IgnoreRules, texts: dict[str, str], names: Collection[str]
     ) -> IgnoreRules:
         """Return the rules inside a folder, with the ignore files among its names added."""
         return ignores.into(path, texts, repository=".git" in names, top=path in self._root.folders)
 
     @cached_property
-    def _outside(self) -> dict[str, tuple[str, ...]]:
+    def _outer_repository_folders(self) -> dict[str, tuple[str, ...]]:
         """The folders above each workspace folder, up to its repository, whose ignore files apply."""
         return {name: repository_folders_above(folder) for name, folder in self._root.folders.items()}
 
-    def _look(
+    def _list_folder(
         self,
         path: str,
         ignores: IgnoreRules,
@@ -247,7 +251,7 @@ class FolderWalker:
                 if not scope.ignored:
                     ignores = self._from_outside(inside, ignores)
                     texts = _ignore_texts(folder, entries.dotted)
-                    ignores = self._entered(inside, ignores, texts, entries.dotted)
+                    ignores = self._ignore_rules_inside(inside, ignores, texts, entries.dotted)
                 ignored = entries.drop_excluded_entries(ignores, scope)
                 left_out = entries.keep(admit, most)
                 listing = entries.listing(sized=most is not None)

@@ -76,7 +76,10 @@ def hits_of_record(path: str, data: dict[str, Any]) -> list[Hit]:
         raw, read = _line_text(data["lines"])
         text = _without_line_end(read.body)
         spans = [
-            (min(_column(raw, read, m["start"]), len(text)), min(_column(raw, read, m["end"]), len(text)))
+            (
+                min(_character_offset(raw, read, m["start"]), len(text)),
+                min(_character_offset(raw, read, m["end"]), len(text)),
+            )
             for m in data["submatches"]
         ]
     line, cut = data["line_number"] or 0, "cut" in data
@@ -132,7 +135,7 @@ def _without_line_end(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _column(raw: bytes, decoded: DecodedText, offset: int) -> int:
+def _character_offset(raw: bytes, decoded: DecodedText, offset: int) -> int:
     """Convert a byte offset in a line to a character offset, using the encoding of the whole line.
 
     Guessing the encoding from a part of the line could give a different result.
@@ -389,7 +392,7 @@ class RipgrepRun:
             reading = self._state == "read"
             self._state = "ended"
         if not reading:
-            self._reap()
+            self._wait_and_read_errors()
         return reading
 
     def read(self, collect: CollectRipgrepOutput[T]) -> T | None:
@@ -406,9 +409,9 @@ class RipgrepRun:
             self._process.kill()
             raise
         finally:
-            self._reap()
+            self._wait_and_read_errors()
 
-    def _reap(self) -> None:
+    def _wait_and_read_errors(self) -> None:
         with self._errors as errors, self._process:
             self._process.wait()
             errors.seek(0)

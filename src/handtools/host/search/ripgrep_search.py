@@ -220,13 +220,13 @@ class RipgrepSearch:
             found.sort(key=lambda each: _walk_order(each[0]))
             return found, binary
 
-        options = [*limit, *argv.search_args(patterns, self._local(scope), self._root)]
+        options = [*limit, *argv.search_args(patterns, self._scope_within_folder(scope), self._root)]
         (records, binary), gaps = await self._run_by_path(options, scope, collect)
-        found, refused = await to_thread.run_sync(self._confirmed, records)
+        found, refused = await to_thread.run_sync(self._confirmed_hits, records)
         gaps = replace(gaps, binary=binary, capped=gaps.capped or len(found) > most)
         return Hits(tuple(found[:most]), _with_changed(gaps, refused))
 
-    def _confirmed(self, records: Sequence[tuple[str, bytes]]) -> tuple[list[Hit], list[str]]:
+    def _confirmed_hits(self, records: Sequence[tuple[str, bytes]]) -> tuple[list[Hit], list[str]]:
         """Return the confirmed hits of match records, and the paths of unconfirmed ones."""
         with HitConfirmation(self._root_folder) as confirmed:
             told = [(path, parse_ripgrep_record(record)) for path, record in records]
@@ -256,7 +256,7 @@ class RipgrepSearch:
             match_counts.sort(key=lambda each: _walk_order(each.path))
             return match_counts
 
-        options = [*COUNT_ARGS, *argv.search_args(patterns, self._local(scope), self._root)]
+        options = [*COUNT_ARGS, *argv.search_args(patterns, self._scope_within_folder(scope), self._root)]
         since = (
             time.time_ns() if is_local_filesystem(str(self._root)) else 0
         )  # a network file system uses another machine's clock
@@ -266,11 +266,13 @@ class RipgrepSearch:
         # recounted.
         folders = UnchangedFolderCheck(self._root_folder, since)
         moved = [path for path in counts if not folders.is_unchanged_file(path)]
-        counts |= dict.fromkeys(moved, 0) | await self._recounted(patterns, scope, moved[:MAX_RECOUNTED])
+        counts |= dict.fromkeys(moved, 0) | await self._recount_matches(
+            patterns, scope, moved[:MAX_RECOUNTED]
+        )
         tallies = tuple(MatchCount(path, count) for path, count in counts.items() if count)
         return MatchCounts(tallies, _with_changed(gaps, [path for path in moved if not counts[path]]))
 
-    async def _recounted(
+    async def _recount_matches(
         self, patterns: SearchPatterns, scope: SearchScope, paths: Sequence[str]
     ) -> dict[str, int]:
         """Recount the matches in files that we open without following symlinks; returns counts by path."""
@@ -304,7 +306,7 @@ class RipgrepSearch:
             )
             return self._walker.newest_of_paths(kept, most), len(kept)
 
-        local = self._local(scope)
+        local = self._scope_within_folder(scope)
         options = [*form, *argv.walk_args(local, self._root), "--", argv.root_operand(local)]
         (found, total), gaps = await self._run(options, scope, collect)
         return FoundPaths(tuple(found), total, gaps)
@@ -315,7 +317,7 @@ class RipgrepSearch:
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         return await self._walker.find_ignored_paths(paths)
 
-    def _local(self, scope: SearchScope) -> SearchScope:
+    def _scope_within_folder(self, scope: SearchScope) -> SearchScope:
         """Return the scope relative to the folder where `rg` runs, without globs from the top."""
         if not self._name:
             return scope

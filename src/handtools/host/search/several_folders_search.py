@@ -40,7 +40,7 @@ class CombinedSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> Hits:
         all_hits: list[Hits] = []
-        for folder in self._searched(scope):
+        for folder in self._searches_for_scope(scope):
             left = most - sum(len(each.hits) for each in all_hits)
             all_hits.append(await folder.hits(patterns, scope, most=left, admit=admit))
             if all_hits[-1].gaps.capped:
@@ -54,7 +54,7 @@ class CombinedSearch:
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
     ) -> MatchCounts:
         all_counts: list[MatchCounts] = []
-        for folder in self._searched(scope):
+        for folder in self._searches_for_scope(scope):
             left = most - sum(len(each.tallies) for each in all_counts)
             all_counts.append(await folder.tallies(patterns, scope, most=left, admit=admit))
             if all_counts[-1].gaps.capped:
@@ -70,7 +70,7 @@ class CombinedSearch:
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         every = [
             await folder.paths(scope, wanted=wanted, most=most, admit=admit)
-            for folder in self._searched(scope)
+            for folder in self._searches_for_scope(scope)
         ]
         newest = sorted(
             (entry for each in every for entry in each.found),
@@ -86,7 +86,7 @@ class CombinedSearch:
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
         return await self._walker.find_ignored_paths(paths)
 
-    def _searched(self, scope: SearchScope) -> list[RipgrepSearch]:
+    def _searches_for_scope(self, scope: SearchScope) -> list[RipgrepSearch]:
         name = scope.root.partition("/")[0]
         return (
             [self._folder_searches[name]]

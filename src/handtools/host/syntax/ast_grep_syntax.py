@@ -74,11 +74,11 @@ class TreeSyntax:
                     found_outlines[path] = self._kept[key]
                     continue
             unknown_files.append(SourceFile(path, language, data))
-        for group in _groups(unknown_files):
-            outlines = await self._parse(group, "outline", _outline)
+        for group in _size_limited_groups(unknown_files):
+            outlines = await self._parse(group, "outline", _outline_from_part)
             for file, outline in zip(group, outlines, strict=True):
                 found_outlines[file.path] = outline
-                self._keep(keys[file.path], outline)
+                self._cache_outline(keys[file.path], outline)
         return found_outlines
 
     async def classify(
@@ -89,7 +89,7 @@ class TreeSyntax:
         if language is None:
             return None
         asked = [(spot.line, spot.column) for spot in positions]
-        file, read = SourceFile(path, language, data), partial(_roles, positions)
+        file, read = SourceFile(path, language, data), partial(_roles_from_part, positions)
         return (await self._parse([file], "roles", read, spots=asked))[0]
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
@@ -98,7 +98,7 @@ class TreeSyntax:
         if language is None:
             return None
         file = SourceFile(path, language, data)
-        return (await self._parse([file], "matches", _matches, pattern=pattern))[0]
+        return (await self._parse([file], "matches", _matches_from_part, pattern=pattern))[0]
 
     async def _parse(
         self, files: Sequence[SourceFile], wanted: ParsedPart, read: Callable[[Any], _T], **more: object
@@ -145,14 +145,14 @@ class TreeSyntax:
             child.close()
         return None
 
-    def _keep(self, key: bytes, outline: Outline | None) -> None:
+    def _cache_outline(self, key: bytes, outline: Outline | None) -> None:
         with self._lock:
             if key not in self._kept:
-                self._room -= _weight(outline)
+                self._room -= _outline_bytes(outline)
             self._kept[key] = outline
             while self._room < 0 and self._kept:
                 _, dropped = self._kept.popitem(last=False)
-                self._room += _weight(dropped)
+                self._room += _outline_bytes(dropped)
 
 
 def _close_all(children: list[WorkerChild]) -> None:
@@ -164,7 +164,7 @@ def _parsed_language(path: str, data: bytes) -> str | None:
     return language_of(path, data) if len(data) <= MAX_PARSED_BYTES else None
 
 
-def _groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+def _size_limited_groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     """Split files into groups of limited size, in order; a large file is a group by itself."""
     source_files: list[SourceFile] = []
     room = PARSED_GROUP_BYTES
@@ -185,7 +185,7 @@ def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int)
     return [None if part is None else read(part) for part in value["parts"]]
 
 
-def _outline(part: Any) -> Outline:
+def _outline_from_part(part: Any) -> Outline:
     lower_symbols: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
     """Symbols whose parent has not been reached yet, by depth, last first."""
     for depth, name, kind, start, end, line, body in reversed(part["symbols"]):
@@ -201,23 +201,25 @@ def _outline(part: Any) -> Outline:
     return Outline(str(part["language"]), tuple(reversed(lower_symbols[0])), broken, left_out)
 
 
-def _roles(positions: Sequence[TextPosition], part: Any) -> dict[TextPosition, frozenset[SyntaxRole]]:
+def _roles_from_part(
+    positions: Sequence[TextPosition], part: Any
+) -> dict[TextPosition, frozenset[SyntaxRole]]:
     return {
         spot: frozenset(role for role in _ROLES if role in roles)
         for spot, roles in zip(positions, part, strict=True)
     }
 
 
-def _matches(part: Any) -> list[StructuralMatch]:
+def _matches_from_part(part: Any) -> list[StructuralMatch]:
     return [
         StructuralMatch(TextPosition(int(line), int(column)), TextPosition(int(last_line), int(end)))
         for line, column, last_line, end in part
     ]
 
 
-def _weight(outline: Outline | None) -> int:
-    return OUTLINE_SYMBOL_BYTES * (1 + _count(outline.symbols if outline else ()))
+def _outline_bytes(outline: Outline | None) -> int:
+    return OUTLINE_SYMBOL_BYTES * (1 + _count_symbols(outline.symbols if outline else ()))
 
 
-def _count(symbols: Sequence[Symbol]) -> int:
-    return len(symbols) + sum(_count(one.children) for one in symbols if one.children)
+def _count_symbols(symbols: Sequence[Symbol]) -> int:
+    return len(symbols) + sum(_count_symbols(one.children) for one in symbols if one.children)

@@ -70,17 +70,17 @@ class Grammar:
     def outline_nodes_rule(self) -> Any:
         """One ast-grep rule that finds all definitions, wrappers and syntax errors in a single pass."""
         others = [{"kind": kind} for kind in (ERROR_NODE, *sorted(self.wrappers))]
-        return {"rule": {"any": [*self._defined, *others]}}
+        return {"rule": {"any": [*self._definition_node_rules, *others]}}
 
     @cached_property
     def role_nodes_rule(self) -> Any:
         """One ast-grep rule that finds all nodes with a role: definition, call, import, comment, string."""
         kinds = dict.fromkeys((*self.calls, *self.imports, *self.comments, *self.strings))
         plain = [{"kind": kind} for kind in kinds if kind not in self.definitions]
-        return {"rule": {"any": [*plain, *self._defined]}}
+        return {"rule": {"any": [*plain, *self._definition_node_rules]}}
 
     @property
-    def _defined(self) -> list[dict[str, Any]]:
+    def _definition_node_rules(self) -> list[dict[str, Any]]:
         return [{"kind": kind, **define.where} for kind, define in self.definitions.items()]
 
 

@@ -208,11 +208,11 @@ def _body_line(node: "SgNode", definition: DefinitionRule, line: int, last: int)
     if body is None:
         return None
     first = body.range().start.line
-    below = first + (first == line or _opens(body))
+    below = first + (first == line or _has_opening_bracket(body))
     return below + 1 if line < below <= last else None
 
 
-def _opens(body: "SgNode") -> bool:
+def _has_opening_bracket(body: "SgNode") -> bool:
     opener = body.child(0)
     return opener is not None and opener.kind() in BODY_OPENERS
 
@@ -228,24 +228,24 @@ def roles_at(
     for node in root.find_all(grammar.role_nodes_rule):
         span = node.range()
         lines = range(span.start.line + 1, span.end.line + 2)
-        if not _touched(positions_by_line, lines):
+        if not _has_position_in_lines(positions_by_line, lines):
             continue
-        for part, role in _parts(node, grammar):
-            start, end = _spots(part)
-            near = _near(positions_by_line, start, end)
+        for part, role in _nodes_with_roles(node, grammar):
+            start, end = _start_and_end(part)
+            near = _positions_in_lines(positions_by_line, start, end)
             for spot in near:
                 if start <= spot < end:
                     text_positions[spot].add(role)
     return {spot: frozenset(every) for spot, every in text_positions.items()}
 
 
-def _touched(positions_by_line: dict[int, list[TextPosition]], lines: range) -> bool:
+def _has_position_in_lines(positions_by_line: dict[int, list[TextPosition]], lines: range) -> bool:
     if len(lines) <= len(positions_by_line):
         return any(line in positions_by_line for line in lines)
     return any(line in lines for line in positions_by_line)
 
 
-def _near(
+def _positions_in_lines(
     positions_by_line: dict[int, list[TextPosition]],
     start_position: TextPosition,
     end_position: TextPosition,
@@ -254,7 +254,7 @@ def _near(
     return [spot for line, spots in positions_by_line.items() if line in lines for spot in spots]
 
 
-def _parts(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]]:
+def _nodes_with_roles(node: "SgNode", grammar: Grammar) -> list[tuple["SgNode", SyntaxRole]]:
     kind = node.kind()
     if kind in grammar.calls:
         callee = node.field(grammar.calls[kind]) if grammar.calls[kind] else node
@@ -290,9 +290,9 @@ def find_structural_matches(
         found = root.find_all(pattern=without_surrogates(pattern))
     except RuntimeError as refusal:
         raise InvalidInput(
-            _reason(str(refusal)), hint="Write one code snippet, with $NAME for one node."
+            _pattern_error_message(str(refusal)), hint="Write one code snippet, with $NAME for one node."
         ) from None
-    return [_spots(node) for node in found[:MAX_MATCHES]]
+    return [_start_and_end(node) for node in found[:MAX_MATCHES]]
 
 
 def _is_broken(pattern: str, grammar: Grammar) -> bool:
@@ -303,19 +303,19 @@ def _is_broken(pattern: str, grammar: Grammar) -> bool:
     )
 
 
-def _reason(message: str) -> str:
+def _pattern_error_message(message: str) -> str:
     """Return the last cause in an ast-grep error message."""
     causes = [line.strip() for line in message.partition("Stack backtrace")[0].splitlines() if line.strip()]
     reason = causes[-1].partition(": ")[2] or causes[-1]
     return f"Invalid pattern: {reason.rstrip('.')}."
 
 
-def _spots(node: "SgNode") -> tuple[TextPosition, TextPosition]:
+def _start_and_end(node: "SgNode") -> tuple[TextPosition, TextPosition]:
     span = node.range()
-    return _spot(span.start), _spot(span.end)
+    return _text_position(span.start), _text_position(span.end)
 
 
-def _spot(place: "Pos") -> TextPosition:
+def _text_position(place: "Pos") -> TextPosition:
     return TextPosition(place.line + 1, place.column)
 
 
@@ -328,13 +328,13 @@ def parse_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     parts: list[Any] = []
     for language, size in arguments["files"]:
         file, data = data[:size], data[size:]
-        text, grammar = _decoded(file), grammar_of_language(language)
+        text, grammar = _normalized_text(file), grammar_of_language(language)
         root = None if exceeds_parser_limits(text, language) else parse_tree(text, grammar)
-        parts.append(None if root is None else _part(root, grammar, arguments))
+        parts.append(None if root is None else _wanted_part(root, grammar, arguments))
     return TaskResult({"parts": parts})
 
 
-def _part(root: "SgNode", grammar: Grammar, arguments: Mapping[str, Any]) -> Any:
+def _wanted_part(root: "SgNode", grammar: Grammar, arguments: Mapping[str, Any]) -> Any:
     wanted: ParsedPart = arguments["wanted"]
     if wanted == "outline":
         return outline_of_tree(root, grammar)
@@ -346,7 +346,7 @@ def _part(root: "SgNode", grammar: Grammar, arguments: Mapping[str, Any]) -> Any
     return [(start.line, start.column, end.line, end.column) for start, end in matches]
 
 
-def _decoded(data: bytes) -> str:
+def _normalized_text(data: bytes) -> str:
     """Decode bytes, convert line endings to LF, and replace lone surrogates."""
     source = decode(data)
     body = lines.convert_line_ends(source.body, "\n")

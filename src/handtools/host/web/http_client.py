@@ -255,12 +255,12 @@ class HttpClient:
         self, request: WebRequest, addresses: tuple[str, ...], conditions: Mapping[str, str]
     ) -> RawHttpResponse:
         """Request a page; retries with our plain user agent if a bot filter blocks it."""
-        received = await self._exchanged(
+        received = await self._send_rate_limited(
             request.url, {**page_headers(request.form), **conditions}, addresses
         )
         if is_bot_challenge(received):
             plain = page_headers(request.form, plain=True)
-            received = await self._exchanged(request.url, {**plain, **conditions}, addresses)
+            received = await self._send_rate_limited(request.url, {**plain, **conditions}, addresses)
         return received
 
     def decode_response(
@@ -276,7 +276,7 @@ class HttpClient:
             location=redirect_location(response),
             retry_after=retry_after_seconds(response),
             received_bytes=len(response.body),
-            data=self._unpacked(response),
+            data=self._decompressed_body(response),
             addresses=addresses,
         )
 
@@ -293,11 +293,11 @@ class HttpClient:
             "Accept-Encoding": accept_encoding(),
             **wish.headers,
         }
-        received = await self._exchanged(wish.url, headers, addresses, wish.body)
-        data = await to_thread.run_sync(self._unpacked, received)
+        received = await self._send_rate_limited(wish.url, headers, addresses, wish.body)
+        data = await to_thread.run_sync(self._decompressed_body, received)
         return engine.parse_response(received.status, retry_after_seconds(received), data, query)
 
-    async def _exchanged(
+    async def _send_rate_limited(
         self, url: Url, headers: Mapping[str, str], addresses: tuple[str, ...], body: bytes = b""
     ) -> RawHttpResponse:
         await self.limiter.turn(url.host)
@@ -309,7 +309,7 @@ class HttpClient:
             self.limiter.hold(url.host, DEFAULT_RETRY_SECONDS if wait is None else wait)
         return received
 
-    def _unpacked(self, response: RawHttpResponse) -> bytes:
+    def _decompressed_body(self, response: RawHttpResponse) -> bytes:
         packed = response.headers.get("content-encoding", "")
         body = bytes(response.body)
         response.body.clear()
@@ -334,14 +334,14 @@ class TruncatedContentEncoding(BadContentEncoding):
 
 def accept_encoding() -> str:
     """Return the value of the Accept-Encoding header: the encodings that can be decoded here."""
-    return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _installed(name))
+    return ", ".join(name for name in ("gzip", "deflate", "zstd", "br") if _is_decoder_installed(name))
 
 
 def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decode a body through all its encodings; raises `TooLarge` as soon as it exceeds `max_bytes`."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
     if len(layers) > MAX_CONTENT_ENCODINGS or not all(
-        name in _DECODERS and _installed(name) for name in layers
+        name in _DECODERS and _is_decoder_installed(name) for name in layers
     ):
         raise Unreachable(
             f"The response has an unsupported content encoding: {encoding[:80]}.",
@@ -438,7 +438,7 @@ def _decode_zstd(data: bytes) -> Iterator[bytes]:
         raise TruncatedContentEncoding
 
 
-def _installed(name: str) -> bool:
+def _is_decoder_installed(name: str) -> bool:
     return name != "br" or find_spec("brotli") is not None
 
 

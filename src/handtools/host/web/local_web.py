@@ -109,20 +109,20 @@ class LocalWeb:
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Fetch one URL, from the cache if it is fresh; redirects are returned, not followed."""
-        kept = await to_thread.run_sync(self._kept, request)
+        kept = await to_thread.run_sync(self._cached_page, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
             return kept.answer(request.url)
         from handtools.host.web.http_client import HttpClient
 
-        client = HttpClient(self.limits, self._trusted, self.limiter, self.proxy)
-        addresses = await self._vetted(request.url, opens)
+        client = HttpClient(self.limits, self._tls_context, self.limiter, self.proxy)
+        addresses = await self._allowed_addresses(request.url, opens)
         received = await client.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
             answer = replace(kept.answer(request.url), addresses=addresses)
         else:
             answer = await to_thread.run_sync(client.decode_response, request, received, addresses)
         if self.pages is not None:
-            await to_thread.run_sync(self._keep, request, answer, received.headers, kept)
+            await to_thread.run_sync(self._update_cache, request, answer, received.headers, kept)
         return answer
 
     async def render(self, response: WebResponse, form: PageForm) -> RenderedPage:
@@ -138,11 +138,11 @@ class LocalWeb:
             raise NotFound("No search engine is configured.", hint=NO_ENGINE_HINT)
         from handtools.host.web.http_client import HttpClient
 
-        client = HttpClient(self.limits, self._trusted, self.limiter, self.proxy)
-        addresses = await self._vetted(found.url, opens)
+        client = HttpClient(self.limits, self._tls_context, self.limiter, self.proxy)
+        addresses = await self._allowed_addresses(found.url, opens)
         return await client.search(found, query, addresses)
 
-    async def _vetted(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
+    async def _allowed_addresses(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
         try:
             with anyio.fail_after(self.limits.connect):
                 return await vetted_addresses(url, self.look_up, opens)
@@ -162,17 +162,17 @@ class LocalWeb:
 
         return configured_engine(self.environment)
 
-    def _trusted(self) -> "ssl.SSLContext":
+    def _tls_context(self) -> "ssl.SSLContext":
         if self.trust is None:
             from httpcore2 import default_ssl_context
 
             self.trust = default_ssl_context()
         return self.trust
 
-    def _kept(self, request: WebRequest) -> CachedPage | None:
+    def _cached_page(self, request: WebRequest) -> CachedPage | None:
         return self.pages.find(request) if self.pages is not None else None
 
-    def _keep(
+    def _update_cache(
         self,
         request: WebRequest,
         response: WebResponse,

@@ -47,7 +47,9 @@ async def rendered_page(
     title = html_title(source.body)
     try:
         text = (
-            source.body if form == "html" else await _converted(source.body, form, str(response.url), root)
+            source.body
+            if form == "html"
+            else await _converted_html(source.body, form, str(response.url), root)
         )
     except UnconvertiblePage:
         return RenderedPage(text=None)
@@ -59,7 +61,9 @@ def _decoded(response: WebResponse) -> DecodedText:
     return DecodedText(without_surrogates(source.body), source.encoding)
 
 
-async def _converted(html: str, form: WebPageFormat, address: str, root: str | os.PathLike[str]) -> str:
+async def _converted_html(
+    html: str, form: WebPageFormat, address: str, root: str | os.PathLike[str]
+) -> str:
     convert = convert_html if len(html) <= MAX_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
     return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
 

@@ -45,18 +45,18 @@ class RateLimiter:
         left = self._until.get(host, 0.0) - self.clock()
         if left > 0:
             raise RateLimited(f"{host} is rate-limiting us.", hint=f"Try again in {left:.0f} s.")
-        while (wait := self._wait(host)) > 0:  # noqa: ASYNC110 — waits for time, not for an event
+        while (wait := self._seconds_until_allowed(host)) > 0:  # noqa: ASYNC110 — waits for time, not for an event
             await anyio.sleep(wait)
 
     def hold(self, host: str, seconds: float) -> None:
         """Block requests to a host for a number of seconds."""
-        self._forget(self._until)
+        self._drop_oldest_if_full(self._until)
         self._until[host] = self.clock() + min(seconds, MAX_HOST_PAUSE_SECONDS)
 
-    def _wait(self, host: str) -> float:
+    def _seconds_until_allowed(self, host: str) -> float:
         """Return the seconds until a request is allowed; 0 if it is allowed now, and counted."""
         now = self.clock()
-        self._forget(self._asked)
+        self._drop_oldest_if_full(self._asked)
         asked = self._asked.setdefault(host, deque())
         while asked and asked[0] <= now - self.window:
             asked.popleft()
@@ -66,6 +66,6 @@ class RateLimiter:
         return 0.0
 
     @staticmethod
-    def _forget(kept: dict[str, deque[float]] | dict[str, float]) -> None:
+    def _drop_oldest_if_full(kept: dict[str, deque[float]] | dict[str, float]) -> None:
         if len(kept) > MAX_REMEMBERED_HOSTS:
             del kept[next(iter(kept))]

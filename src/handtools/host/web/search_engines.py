@@ -303,7 +303,7 @@ def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None
     for adapter in SEARCH_ENGINES:
         given = environment.get(adapter.variable, "").strip() if adapter.variable else ""
         if choice == adapter.name or (not choice and given):
-            return _configured(
+            return _engine_if_configured(
                 adapter, given, environment.get(SEARCH_ENGINE_URL_VARIABLE, "").strip() if choice else ""
             )
     if choice:
@@ -312,7 +312,7 @@ def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None
     return None
 
 
-def _configured(adapter: EngineAdapter, given: str, address: str) -> ConfiguredEngine | None:
+def _engine_if_configured(adapter: EngineAdapter, given: str, address: str) -> ConfiguredEngine | None:
     keyed = bool(adapter.variable and adapter.home)
     home = address or adapter.home or given
     if not home or (keyed and not given):

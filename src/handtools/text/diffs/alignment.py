@@ -2,8 +2,8 @@
 
 Also maps a line number through a diff (`line_after_edits`).
 
-Three exact searches are combined, because each is fast where the others are slow: `_sparse` if few pairs of
-lines are equal, `_near` if few lines changed, and rapidfuzz's bit table otherwise, for repetitive text.
+Three exact searches are combined, because each is fast where the others are slow: `_lcs_by_hunt_szymanski` if few pairs of
+lines are equal, `_lcs_by_myers` if few lines changed, and rapidfuzz's bit table otherwise, for repetitive text.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +29,7 @@ def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
     while at < most:
         end = min(at + step, most)
         if a[at:end] != b[at:end]:
-            return at + _equal(a[at:end], b[at:end])
+            return at + _common_prefix_length(a[at:end], b[at:end])
         at, step = end, min(2 * step, _LARGEST_STEP)
     return most
 
@@ -42,7 +42,7 @@ def common_suffix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
         end = min(at + step, most)
         tail_a, tail_b = a[len(a) - end : len(a) - at], b[len(b) - end : len(b) - at]
         if tail_a != tail_b:
-            return at + _equal(tail_a[::-1], tail_b[::-1])
+            return at + _common_prefix_length(tail_a[::-1], tail_b[::-1])
         at, step = end, min(2 * step, _LARGEST_STEP)
     return most
 
@@ -53,7 +53,7 @@ def common_ends(a: Sliceable, b: Sliceable) -> tuple[int, int]:
     return head, min(common_suffix_length(a, b), min(len(a), len(b)) - head)
 
 
-def _equal(a: str | bytes, b: str | bytes) -> int:
+def _common_prefix_length(a: str | bytes, b: str | bytes) -> int:
     """Return the length of the common prefix of two unequal strings of the same length, by bisection."""
     low, high = 0, len(a)
     while high - low > 1:
@@ -65,10 +65,10 @@ def _equal(a: str | bytes, b: str | bytes) -> int:
     return low
 
 
-# `_sparse` takes one step for each pair of equal lines; beyond this many pairs per line, the others are
+# `_lcs_by_hunt_szymanski` takes one step for each pair of equal lines; beyond this many pairs per line, the others are
 # cheaper.
 _SPARSE_PAIRS = 4
-# The cost of `_near` grows with the square of the edit distance; beyond this, a table is cheaper.
+# The cost of `_lcs_by_myers` grows with the square of the edit distance; beyond this, a table is cheaper.
 _NEAR_DISTANCE = 96
 # Below this many cells, a table takes a few milliseconds regardless of the distance.
 _SMALL_CELLS = 1 << 21
@@ -98,56 +98,62 @@ def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     middle_b = [ids.setdefault(line, len(ids)) for line in b[head : len(b) - tail]]
     edits: list[LineEdit] = []
     next_a = next_b = head
-    for i, j in [*_shared(middle_a, middle_b), (len(middle_a), len(middle_b))]:
+    for i, j in [*_lcs_of_line_ids(middle_a, middle_b), (len(middle_a), len(middle_b))]:
         if (i + head, j + head) != (next_a, next_b):
             edits.append(LineEdit(next_a, i + head, next_b, j + head))
         next_a, next_b = i + head + 1, j + head + 1
     return edits
 
 
-def _shared(a: LineIds, b: LineIds) -> IndexPairs:
+def _lcs_of_line_ids(a: LineIds, b: LineIds) -> IndexPairs:
     """Return the index pairs of a longest common subsequence of two lists of line ids."""
     in_a, in_b = set(a), set(b)
     # A line that the other side lacks can't be in a solution; dropping such lines removes most edits.
     places_a = [i for i, line in enumerate(a) if line in in_b]
     places_b = [j for j, line in enumerate(b) if line in in_a]
-    pairs = _longest([a[i] for i in places_a], [b[j] for j in places_b], _anchored)
+    pairs = _match_ends_then_middle(
+        [a[i] for i in places_a], [b[j] for j in places_b], _cuts_at_unique_lines
+    )
     return [(places_a[i], places_b[j]) for i, j in pairs]
 
 
-def _longest(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
+def _match_ends_then_middle(
+    a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]
+) -> IndexPairs:
     """Match the common prefix and suffix of two lists directly; search only the middle for common lines."""
     head, tail = _shared_ends(a, b)
     size_a, size_b = len(a) - tail, len(b) - tail
-    middle = _search(a[head:size_a], b[head:size_b], cut)
+    middle = _lcs_by_best_algorithm(a[head:size_a], b[head:size_b], cut)
     pairs = [(i, i) for i in range(head)]
     pairs += [(i + head, j + head) for i, j in middle]
     pairs += [(size_a + k, size_b + k) for k in range(tail)]
     return pairs
 
 
-def _search(a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]) -> IndexPairs:
+def _lcs_by_best_algorithm(
+    a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]
+) -> IndexPairs:
     if not a or not b:
         return []
     in_a, in_b = Counter(a), Counter(b)
     equal_pairs = sum(times * in_b[line] for line, times in in_a.items())
     if equal_pairs <= _SPARSE_PAIRS * (len(a) + len(b)):
-        return _sparse(a, b)
+        return _lcs_by_hunt_szymanski(a, b)
     cells = len(a) * len(b)
-    if cells > _SMALL_CELLS and (near := _near(a, b)) is not None:
+    if cells > _SMALL_CELLS and (near := _lcs_by_myers(a, b)) is not None:
         return near
     if cells > _TABLE_CELLS:
-        return _cut(a, b, cut(a, b), partial(_longest, cut=_evenly))
-    return _tabled(a, b)
+        return _align_pieces(a, b, cut(a, b), partial(_match_ends_then_middle, cut=_even_cuts))
+    return _lcs_by_rapidfuzz(a, b)
 
 
 def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
     """Return the lengths of the common prefix of two sequences and of the common suffix of the rest."""
-    head = _run(a, b, 0, 0)
-    return head, _run(a[head:][::-1], b[head:][::-1], 0, 0)
+    head = _count_equal_from(a, b, 0, 0)
+    return head, _count_equal_from(a[head:][::-1], b[head:][::-1], 0, 0)
 
 
-def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
+def _count_equal_from(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
     """Count the equal elements of `a` from `i` on and `b` from `j` on, by comparing ever larger slices."""
     most = min(len(a) - i, len(b) - j)
     size, same = 1, 0
@@ -161,7 +167,7 @@ def _run(a: Sequence[object], b: Sequence[object], i: int, j: int) -> int:
     return same
 
 
-def _sparse(a: LineIds, b: LineIds) -> IndexPairs:
+def _lcs_by_hunt_szymanski(a: LineIds, b: LineIds) -> IndexPairs:
     """Find a longest common subsequence by the Hunt–Szymanski algorithm: fast if few lines are equal."""
     places = defaultdict(list)
     for j in range(len(b) - 1, -1, -1):
@@ -178,10 +184,10 @@ def _sparse(a: LineIds, b: LineIds) -> IndexPairs:
             else:
                 ends[rank] = j
                 chains[rank] = chain
-    return _unchained(chains)
+    return _pairs_of_chain(chains)
 
 
-def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
+def _pairs_of_chain(chains: list[tuple[int, int, object]]) -> IndexPairs:
     pairs: IndexPairs = []
     link: object = chains[-1] if chains else None
     while isinstance(link, tuple):
@@ -190,7 +196,7 @@ def _unchained(chains: list[tuple[int, int, object]]) -> IndexPairs:
     return pairs[::-1]
 
 
-def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
+def _lcs_by_myers(a: LineIds, b: LineIds) -> IndexPairs | None:
     """Find a longest common subsequence by Myers' algorithm.
 
     Returns None if the edit distance exceeds `_NEAR_DISTANCE`.
@@ -201,15 +207,15 @@ def _near(a: LineIds, b: LineIds) -> IndexPairs | None:
     for distance in range(_NEAR_DISTANCE + 1):
         history.append(reach.copy())
         for diagonal in range(-distance, distance + 1, 2):
-            origin = _origin(reach, diagonal, distance)
+            origin = _previous_diagonal(reach, diagonal, distance)
             i = reach[origin] + (origin < diagonal)
-            reach[diagonal] = i + _run(a, b, i, i - diagonal)
+            reach[diagonal] = i + _count_equal_from(a, b, i, i - diagonal)
         if abs(goal) <= distance and reach[goal] >= len(a):
-            return _retraced(history, goal, len(a))
+            return _pairs_on_path(history, goal, len(a))
     return None
 
 
-def _origin(reach: list[int], diagonal: int, distance: int) -> int:
+def _previous_diagonal(reach: list[int], diagonal: int, distance: int) -> int:
     """Return the neighbouring diagonal from which Myers' path of this edit distance enters the diagonal."""
     if diagonal == -distance:
         return diagonal + 1
@@ -218,7 +224,7 @@ def _origin(reach: list[int], diagonal: int, distance: int) -> int:
     return diagonal + 1
 
 
-def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
+def _pairs_on_path(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
     """Trace Myers' path back from its end through the stored reaches.
 
     Returns the pairs of equal lines on it.
@@ -226,14 +232,14 @@ def _retraced(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
     pairs: IndexPairs = []
     for distance in range(len(history) - 1, -1, -1):
         reach = history[distance]
-        origin = _origin(reach, diagonal, distance)
+        origin = _previous_diagonal(reach, diagonal, distance)
         entry = reach[origin] + (origin < diagonal)
         pairs += [(i, i - diagonal) for i in range(end - 1, entry - 1, -1)]
         diagonal, end = origin, reach[origin]
     return pairs[::-1]
 
 
-def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
+def _lcs_by_rapidfuzz(a: LineIds, b: LineIds) -> IndexPairs:
     """Find a longest common subsequence with rapidfuzz, which keeps one bit for each pair of lines."""
     from rapidfuzz.distance import LCSseq
 
@@ -243,7 +249,7 @@ def _tabled(a: LineIds, b: LineIds) -> IndexPairs:
     return pairs
 
 
-def _cut(
+def _align_pieces(
     a: LineIds, b: LineIds, cuts: IndexPairs, solve: Callable[[LineIds, LineIds], IndexPairs]
 ) -> IndexPairs:
     """Align the pieces between given cut points separately, and return the index pairs of all of them."""
@@ -253,16 +259,16 @@ def _cut(
     return pairs
 
 
-def _anchored(a: LineIds, b: LineIds) -> IndexPairs:
+def _cuts_at_unique_lines(a: LineIds, b: LineIds) -> IndexPairs:
     """Return cut points before the lines that occur exactly once in both texts and in the same order."""
     in_a, in_b = Counter(a), Counter(b)
     places_a = [i for i, line in enumerate(a) if in_a[line] == in_b[line] == 1]
     places_b = [j for j, line in enumerate(b) if in_a[line] == in_b[line] == 1]
-    pairs = _sparse([a[i] for i in places_a], [b[j] for j in places_b])
+    pairs = _lcs_by_hunt_szymanski([a[i] for i in places_a], [b[j] for j in places_b])
     return [(places_a[i], places_b[j]) for i, j in pairs]
 
 
-def _evenly(a: LineIds, b: LineIds) -> IndexPairs:
+def _even_cuts(a: LineIds, b: LineIds) -> IndexPairs:
     """Return cut points that divide both texts into equal parts, each small enough for an exact search."""
     parts = len(a) * len(b) // _TABLE_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]

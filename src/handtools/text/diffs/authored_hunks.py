@@ -155,13 +155,13 @@ class _Blame:
             blame.base += self.base[place_base : place_base + same]
             blame.removed_by += [None] * same
             mixed = any(self.hunks[at][1] for at in region.hunks)
-            self._compose(blame, author, region, [changes[at] for at in region.changes], mixed=mixed)
+            self._combine_region(blame, author, region, [changes[at] for at in region.changes], mixed=mixed)
             place_base, place_new = region.base.stop, region.new.stop
         blame.base += self.base[place_base:]
         blame.removed_by += [None] * (len(self.base) - place_base)
         return blame
 
-    def _compose(
+    def _combine_region(
         self, blame: "_Blame", author: str, region: "_Region", edits: Sequence[LineEdit], *, mixed: bool
     ) -> None:
         """Combine a region's earlier changes with this version's, and diff the result with the base again.
@@ -170,14 +170,14 @@ class _Blame:
         """
         old = self.base[region.base.start : region.base.stop]
         new = blame.rows[region.new.start : region.new.stop]
-        removed_by = _filled(self.removed_by[region.base.start : region.base.stop], author)
+        removed_by = _authors_with_default(self.removed_by[region.base.start : region.base.stop], author)
         added_by: list[str] = []
         place = region.rows.start
         for change in edits:
-            added_by += _filled(self.added_by[place : change.start_a], author)
+            added_by += _authors_with_default(self.added_by[place : change.start_a], author)
             added_by += [author] * (change.end_b - change.start_b)
             place = change.end_a
-        added_by += _filled(self.added_by[place : region.rows.stop], author)
+        added_by += _authors_with_default(self.added_by[place : region.rows.stop], author)
         done = 0
         for edit in diff_line_edits(old, new):
             blame.base += old[done : edit.start_a]
@@ -235,7 +235,7 @@ def _regions(edits: Sequence[LineEdit], line_edits: Sequence[LineEdit]) -> Itera
         )
 
 
-def _filled(authors: Sequence[str | None], author: str) -> list[str]:
+def _authors_with_default(authors: Sequence[str | None], author: str) -> list[str]:
     return [author if by is None else by for by in authors]
 
 

@@ -49,7 +49,7 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
     ):
         piece = agreed_text(region)
         if piece is None:
-            piece = _marked(region, end)
+            piece = _conflict_text(region, end)
             height = lines.count_lines(piece)
             sides = region.base, region.ours, region.theirs
             conflicts.append(MergeConflict(line, line + height - 1, *sides))
@@ -68,7 +68,7 @@ def agreed_text(region: MergeRegion) -> str | None:
     return region.ours if region.theirs == region.base else None
 
 
-def _marked(region: MergeRegion, end: str) -> str:
+def _conflict_text(region: MergeRegion, end: str) -> str:
     ours, theirs = (
         side + end if side and side == lines.without_line_ending(side) else side
         for side in (region.ours, region.theirs)
@@ -80,7 +80,7 @@ def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]
     """Divide three texts into consecutive regions, unchanged or changed by one side or both."""
     place = 0
     shift_ours = shift_theirs = 0
-    for start, end, grown_ours, grown_theirs in _gathered(
+    for start, end, grown_ours, grown_theirs in _joined_touching_edits(
         diff_line_edits(base, ours), diff_line_edits(base, theirs)
     ):
         same = "".join(base[place:start])
@@ -97,7 +97,7 @@ def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]
     yield MergeRegion(same, same, same)
 
 
-def _gathered(
+def _joined_touching_edits(
     our_edits: list[LineEdit], their_edits: list[LineEdit]
 ) -> Iterator[tuple[int, int, int, int]]:
     """Join touching edits of both sides; yield start and end in the base, and each side's line growth."""
@@ -120,21 +120,23 @@ def edit_overlapping_theirs(base: list[str], ours: list[str], theirs: list[str])
 
     Returns None if there is none.
     """
-    made = [(edit, *_zone(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
+    made = [(edit, *_slide_range(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
     for edit in diff_line_edits(base, ours):
-        start, end = _zone(base, ours, edit)
+        start, end = _slide_range(base, ours, edit)
         for other, begin, stop in made:
-            same = edit[:2] == other[:2] and _lines(ours, edit) == _lines(theirs, other)
+            same = edit[:2] == other[:2] and _new_lines_of_edit(ours, edit) == _new_lines_of_edit(
+                theirs, other
+            )
             if start <= stop and begin <= end and not same:
                 return edit
     return None
 
 
-def _lines(rows: list[str], edit: LineEdit) -> list[str]:
+def _new_lines_of_edit(rows: list[str], edit: LineEdit) -> list[str]:
     return rows[edit.start_b : edit.end_b]
 
 
-def _zone(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
+def _slide_range(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
     """Return the range of base lines over which an insertion or deletion can slide along equal lines."""
     if edit.start_b == edit.end_b:
         found = [

@@ -32,14 +32,14 @@ def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> li
         room_up = edit.start_a - (settled_edits[-1].end_a if settled_edits else 0)
         up = _slack_up(rows, start, end, room_up)
         if settled_edits and up == room_up:
-            waiting.append(_joined(settled_edits.pop(), _moved(edit, -up)))
+            waiting.append(_edit_spanning_both(settled_edits.pop(), _shifted_edit(edit, -up)))
             continue
         room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
         down = _slack_down(rows, start, end, room_down)
         if waiting and down == room_down:
-            waiting.append(_joined(_moved(edit, down), waiting.pop()))
+            waiting.append(_edit_spanning_both(_shifted_edit(edit, down), waiting.pop()))
             continue
-        settled_edits.append(_moved(edit, _best_shift(rows, start, end, -up, down)))
+        settled_edits.append(_shifted_edit(edit, _best_shift(rows, start, end, -up, down)))
     return settled_edits
 
 
@@ -58,28 +58,28 @@ def _slack_down(rows: Sequence[str], start: int, end: int, room: int) -> int:
     return slack
 
 
-def _joined(edit: LineEdit, other_edit: LineEdit) -> LineEdit:
+def _edit_spanning_both(edit: LineEdit, other_edit: LineEdit) -> LineEdit:
     return LineEdit(edit.start_a, other_edit.end_a, edit.start_b, other_edit.end_b)
 
 
-def _moved(edit: LineEdit, by: int) -> LineEdit:
+def _shifted_edit(edit: LineEdit, by: int) -> LineEdit:
     return LineEdit(*(place + by for place in edit))
 
 
 def _best_shift(rows: Sequence[str], start: int, end: int, lowest: int, highest: int) -> int:
-    """Return the slide distance with the least `_awkwardness` of borders; on a tie, the furthest down."""
+    """Return the slide distance with the least `_slide_penalty` of borders; on a tie, the furthest down."""
     # Further up, the same borders repeat.
     lowest = max(lowest, highest - min(end - start + 1, _MAX_PLACES))
     shifts = range(highest, lowest - 1, -1)
-    return min(shifts, key=lambda shift: _awkwardness(rows, start + shift, end + shift))
+    return min(shifts, key=lambda shift: _slide_penalty(rows, start + shift, end + shift))
 
 
-def _awkwardness(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]:
+def _slide_penalty(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]:
     """Rate how badly both borders of a slid edit read; smaller is better."""
-    return tuple(map(sum, zip(_border(rows, start), _border(rows, end), strict=True)))
+    return tuple(map(sum, zip(_border_penalty(rows, start), _border_penalty(rows, end), strict=True)))
 
 
-def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
+def _border_penalty(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
     """Rate one border of an edit: its indentation, if it ends a block, if no blank line precedes it."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
     depth = _indent(next((row for row in below if row.strip()), ""))
@@ -155,7 +155,7 @@ def unified_diff(
     common_ends: KnownCommonEnds = _NOTHING,
 ) -> str:
     """Render the unified diff of a file's old and new text; None means that the file does not exist."""
-    header = _header(path, before, text_after, before_path)
+    header = _extended_header(path, before, text_after, before_path)
     if before == text_after:
         return "" if before_path in (None, path) else header
     hunks = "".join(_hunks(before or "", text_after or "", context, common_ends))
@@ -237,7 +237,7 @@ def _content_rows(rows: list[str]) -> Iterator[int]:
             old, new = (int(size) if size else 1 for size in match.groups())
 
 
-def _header(
+def _extended_header(
     path: str, before: str | None, text_after: str | SplicedText | None, before_path: str | None
 ) -> str:
     """Return git's extended header for created or deleted empty files and for renames; otherwise empty."""
@@ -266,18 +266,18 @@ def _hunks(
     window = changed_rows(before, text_after, context, common_ends)
     edits = align_lines(window.old, window.new)
     # A created or deleted file has no equal lines to slide along.
-    if len(before) and len(text_after) and not all(map(_replaces, edits)):
-        window, edits = _slid(before, text_after, context, common_ends)
-    for group in _grouped(edits, context):
-        yield _render(group, window, context)
+    if len(before) and len(text_after) and not all(map(_is_replacement, edits)):
+        window, edits = _rows_and_slid_edits(before, text_after, context, common_ends)
+    for group in _edits_per_hunk(edits, context):
+        yield _hunk_text(group, window, context)
 
 
-def _replaces(edit: LineEdit) -> bool:
+def _is_replacement(edit: LineEdit) -> bool:
     """Whether an edit both removes and adds lines; such an edit cannot slide."""
     return edit.start_a < edit.end_a and edit.start_b < edit.end_b
 
 
-def _slid(
+def _rows_and_slid_edits(
     before: str, text_after: str | SplicedText, context: int, common_ends: KnownCommonEnds
 ) -> tuple[ChangedRows, list[LineEdit]]:
     """Return the rows around a change and its edits, with room for insertions and deletions to slide."""
@@ -297,7 +297,7 @@ def _has_context(rows: ChangedRows, edits: list[LineEdit], context: int) -> bool
     return above and (not rows.below or len(rows.old) - edits[-1].end_a >= context)
 
 
-def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
+def _edits_per_hunk(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
     """Group the edits whose context lines touch; each group becomes one hunk."""
     line_edits: list[LineEdit] = []
     for edit in edits:
@@ -309,7 +309,7 @@ def _grouped(edits: list[LineEdit], context: int) -> Iterator[list[LineEdit]]:
         yield line_edits
 
 
-def _render(edits: list[LineEdit], changed_rows: ChangedRows, context: int) -> str:
+def _hunk_text(edits: list[LineEdit], changed_rows: ChangedRows, context: int) -> str:
     first, last = edits[0], edits[-1]
     above = min(context, first.start_a)
     below = min(context, len(changed_rows.old) - last.end_a)
@@ -367,14 +367,14 @@ def changed_rows(
         end = before.find("\n", end) + 1
     below = len(before) - end if end else 0
     return ChangedRows(
-        above=_feeds(before, start, common_ends),
-        old=_rows(before[start : len(before) - below]),
-        new=_rows(text_after[start : len(text_after) - below]),
+        above=_count_line_feeds(before, start, common_ends),
+        old=_rows_with_line_feeds(before[start : len(before) - below]),
+        new=_rows_with_line_feeds(text_after[start : len(text_after) - below]),
         below=below,
     )
 
 
-def _feeds(text: str, end: int, common_ends: KnownCommonEnds) -> int:
+def _count_line_feeds(text: str, end: int, common_ends: KnownCommonEnds) -> int:
     """Count the line feeds up to an offset, starting from the known count."""
     if common_ends.feeds is None:
         return text.count("\n", 0, end)
@@ -383,7 +383,7 @@ def _feeds(text: str, end: int, common_ends: KnownCommonEnds) -> int:
     return common_ends.feeds + text.count("\n", common_ends.head, end)
 
 
-def _rows(text: str) -> list[str]:
+def _rows_with_line_feeds(text: str) -> list[str]:
     rows = text.split("\n")
     last = rows.pop()
     rows = [row + "\n" for row in rows]

@@ -50,10 +50,10 @@ class IgnoreFile:
     def __init__(self, text: str, folder: str = "", above: str = "") -> None:
         self.folder = folder
         self._above = f"{above}/" if above else ""
-        self._rules = _rules(text)
+        self._rules = _rules_last_first(text)
         # A rule may match components above the root, which are not in the paths: the prefilter would miss
         # those.
-        self.screen = _EVERYTHING if above else _screen(text)
+        self.screen = _EVERYTHING if above else _prefilter_of_rules(text)
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Return the verdict of the last matching rule of this file: ignore or keep.
@@ -166,12 +166,12 @@ def _is_ignored(rules: IgnoreRules, path: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _screen(text: str) -> GlobPrefilter:
-    return GlobPrefilter(rule.pattern for rule in _rules(text))
+def _prefilter_of_rules(text: str) -> GlobPrefilter:
+    return GlobPrefilter(rule.pattern for rule in _rules_last_first(text))
 
 
 @lru_cache(maxsize=256)
-def _rules(text: str) -> tuple[_Rule, ...]:
+def _rules_last_first(text: str) -> tuple[_Rule, ...]:
     """Parse the rules of an ignore file; return them in reverse order, since the last match decides."""
     lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
     rules = (rule for line in lines if (rule := _rule(line)) is not None)

@@ -56,7 +56,7 @@ class Glob:
     def __init__(self, pattern: str, *, case_sensitive: bool = True) -> None:
         self.pattern = pattern
         self.case_sensitive = case_sensitive
-        self._match = _compiled((pattern,), re.NOFLAG if case_sensitive else re.IGNORECASE).match
+        self._match = _compiled_regex((pattern,), re.NOFLAG if case_sensitive else re.IGNORECASE).match
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Whether a relative POSIX path, or a folder above it, matches the pattern."""
@@ -104,7 +104,9 @@ class GlobSet:
         # other letters.
         self._folds = not case_sensitive
         fold = str if case_sensitive else str.lower
-        fixed = {each: _fixed(fold(each)) for each in asked if case_sensitive or each.isascii()}
+        fixed = {
+            each: _components_if_simple(fold(each)) for each in asked if case_sensitive or each.isascii()
+        }
         simple = [parts for parts in fixed.values() if parts]
         alone = [parts[0] for parts in simple if len(parts) == 1]
         self._names = frozenset(name for name in alone if "*" not in name)
@@ -118,13 +120,13 @@ class GlobSet:
                 self._tails.setdefault(name, []).append(above)
         others = tuple(each for each in asked if not fixed.get(each))
         self._flags = re.NOFLAG if case_sensitive else re.IGNORECASE
-        self._match = _compiled(others, self._flags).match if others else None
+        self._match = _compiled_regex(others, self._flags).match if others else None
 
     def matches(self, path: str, *, folder: bool = False) -> bool:
         """Whether any pattern matches a relative POSIX path."""
         if self._folds and not path.isascii():
             # Compiled lazily: a policy has a thousand globs, and most trees have no non-ASCII paths.
-            match = _compiled(self._asked, self._flags).match if self._asked else None
+            match = _compiled_regex(self._asked, self._flags).match if self._asked else None
             return bool(match and match(path + "/" if folder else path))
         plain = path.lower() if self._folds else path
         above, _, name = plain.rpartition("/")
@@ -163,11 +165,11 @@ class GlobSet:
     def which(self, path: str, *, folder: bool = False) -> str | None:
         """Return the first pattern that matches a path; None if none does."""
         shown = path + "/" if folder else path
-        hits = (each for each in self._asked if _compiled((each,), self._flags).match(shown))
+        hits = (each for each in self._asked if _compiled_regex((each,), self._flags).match(shown))
         return next(hits, None)
 
 
-def _fixed(pattern: str) -> list[str]:
+def _components_if_simple(pattern: str) -> list[str]:
     """Return the components of a simple pattern (a name with a star at one end, or `**/` and names)."""
     if len(pattern) > _MAX_CHARS:
         return []
@@ -188,8 +190,8 @@ def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]:
-    pieces = [_translated(each) for pattern in patterns for each in _alternatives(pattern)]
+def _compiled_regex(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]:
+    pieces = [_alternative_regex(each) for pattern in patterns for each in _alternatives(pattern)]
     return re.compile("|".join(pieces), flags)
 
 
@@ -199,15 +201,15 @@ def brace_alternatives(pattern: str) -> list[str]:
     Together they match what the pattern matches, and each can be split at its slashes.
     """
     pieces = ("/" if match["escaped"] == "/" else match[0] for match in _PIECE.finditer(pattern))
-    return _expanded(pattern, pieces)
+    return _expand_braces(pattern, pieces)
 
 
 def _alternatives(pattern: str) -> list[str]:
     """Expand the braces of a pattern into alternatives, as regex text with slashes and star marks."""
-    return _expanded(pattern, _pieces(pattern))
+    return _expand_braces(pattern, _regex_pieces(pattern))
 
 
-def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
+def _expand_braces(pattern: str, pieces: Iterable[str]) -> list[str]:
     if len(pattern) > _MAX_CHARS:
         raise BadGlob(f"the pattern is too long ({len(pattern)} characters)")
     # One frame for each open brace: complete alternatives, and those still growing.
@@ -224,15 +226,15 @@ def _expanded(pattern: str, pieces: Iterable[str]) -> list[str]:
             frames.pop()
             # Braces without a comma are literal: templates have folders called `{{name}}`.
             choices = complete + growing if complete else [rf"\{{{each}\}}" for each in growing]
-            _grow(frames[-1][1], choices)
+            _combine_in_place(frames[-1][1], choices)
         else:
-            _grow(growing, [piece])
+            _combine_in_place(growing, [piece])
     if len(frames) > 1:
         raise BadGlob(f"`{{` is not closed in {pattern[:200]!r}")
     return frames[0][1]
 
 
-def _grow(starts: list[str], ends: list[str]) -> None:
+def _combine_in_place(starts: list[str], ends: list[str]) -> None:
     """Combine every start with every end, in place; raises `BadGlob` if there would be too many."""
     size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
     if len(starts) * len(ends) > _MAX_ALTERNATIVES or size > _MAX_EXPANDED_CHARS:
@@ -240,12 +242,12 @@ def _grow(starts: list[str], ends: list[str]) -> None:
     starts[:] = [start + end for start in starts for end in ends]
 
 
-def _pieces(pattern: str) -> Iterator[str]:
+def _regex_pieces(pattern: str) -> Iterator[str]:
     """Yield the regex text of each piece of a pattern, and the characters that structure it."""
     for match in _PIECE.finditer(pattern):
         kind, text = str(match.lastgroup), match[str(match.lastgroup)]
         if kind == "set":
-            yield _set(text)
+            yield _character_set_regex(text)
         elif kind != "sign":
             # Put commas in brackets, so that they don't separate alternatives.
             yield re.escape(text).replace(",", "[,]")
@@ -255,7 +257,7 @@ def _pieces(pattern: str) -> Iterator[str]:
             yield {"*": _STAR, "?": _ANY, "]": r"\]"}.get(text, text)
 
 
-def _set(content: str) -> str:
+def _character_set_regex(content: str) -> str:
     """Translate a character set in square brackets into a regex that never matches a slash."""
     negated = content[0] in "!^"
     items = ""
@@ -268,7 +270,7 @@ def _set(content: str) -> str:
     return rf"(?!\x2f)[{'^' if negated else ''}{items}]"
 
 
-def _translated(alternative: str) -> str:
+def _alternative_regex(alternative: str) -> str:
     """Translate one alternative of a pattern into a regex for the start of a path."""
     end = "/" if alternative.endswith("/") else r"(?:/|\Z)"
     body = alternative.rstrip("/")
@@ -279,8 +281,8 @@ def _translated(alternative: str) -> str:
         parts.insert(0, _STAR * 2)
     if _is_span(parts[-1]):
         parts.append(_STAR)
-    parts[:-1] = [part if _is_span(part) else _component(part, "/") for part in parts[:-1]]
-    parts[-1] = _component(parts[-1], end)
+    parts[:-1] = [part if _is_span(part) else _component_regex(part, "/") for part in parts[:-1]]
+    parts[-1] = _component_regex(parts[-1], end)
     regex = opened = ""
     for part, before in zip(parts, ["", *parts], strict=False):
         if not _is_span(part):
@@ -295,7 +297,7 @@ def _is_span(part: str) -> bool:
     return len(part) > 1 and not part.strip(_STAR)
 
 
-def _component(part: str, end: str) -> str:
+def _component_regex(part: str, end: str) -> str:
     """Translate one path component, with its stars and its terminator, into a regex."""
     first, *others = _STARS.split(part)
     if not others:
@@ -316,9 +318,9 @@ class GlobPrefilter:
     """A fast, case-insensitive prefilter for globs: paths that it does not return match none of them."""
 
     def __init__(self, globs: Iterable[str]) -> None:
-        needles = {_needle(glob) for glob in globs}
+        needles = {_rarest_literal(glob) for glob in globs}
         self._everything = "" in needles
-        self._bundles = [] if self._everything else _bundles(needles)
+        self._bundles = [] if self._everything else _regexes_by_common_start(needles)
 
     def possible_matches(self, paths: Sequence[str]) -> set[str]:
         """Return the paths that may match one of the globs; the others certainly do not."""
@@ -338,7 +340,7 @@ class GlobPrefilter:
 
 
 @lru_cache(maxsize=4096)
-def _needle(glob: str) -> str:
+def _rarest_literal(glob: str) -> str:
     """Return the rarest literal text that a path must contain to match a glob; empty if there is none."""
     pieces = [piece for piece in _NO_PLAIN.sub("*", glob).split("/") if piece != "."]
     runs = [run for piece in pieces for run in _PLAIN.findall(piece)]
@@ -346,7 +348,7 @@ def _needle(glob: str) -> str:
     return max(runs, key=lambda run: (run.startswith("."), len(run)), default="").lower()
 
 
-def _bundles(needles: Iterable[str]) -> list[re.Pattern[str]]:
+def _regexes_by_common_start(needles: Iterable[str]) -> list[re.Pattern[str]]:
     """Combine literal texts that begin alike into one regex each, for a fast search through all paths."""
     alike: dict[str, list[str]] = {}
     for needle in sorted(needles):
@@ -418,9 +420,9 @@ class PathSelection:
             return False
         if self._names and not self._names.matches(name):
             return False
-        if self._unwanted and self._any(self._unwanted, path):
+        if self._unwanted and self._has_match(self._unwanted, path):
             return False
-        return self._decided or self._wanted is None or self._any(self._wanted, path)
+        return self._decided or self._wanted is None or self._has_match(self._wanted, path)
 
     def filter_selected_paths(self, paths: Sequence[str]) -> Sequence[str]:
         """Filter paths to those that the globs select."""
@@ -430,7 +432,7 @@ class PathSelection:
             return paths
         return [path for path in paths if self.takes(path)]
 
-    def _any(self, globs: "GlobSet | GlobsWithoutDescendants", path: str) -> bool:
+    def _has_match(self, globs: "GlobSet | GlobsWithoutDescendants", path: str) -> bool:
         return globs.matches(path[self._prefix :]) or (self._prefix > 0 and globs.matches(path))
 
 
@@ -472,7 +474,7 @@ class PathGlobs:
 
     def covers(self, path: str) -> bool:
         """Whether a relative POSIX path is covered, by its own name or by a folder above it."""
-        if self.globs and not self._globs.matches(path):
+        if self.globs and not self._glob_set.matches(path):
             return False
         if not self.exceptions:
             return True
@@ -483,7 +485,7 @@ class PathGlobs:
             return True
         names = path.split("/")
         return any(
-            self._itself.matches("/".join(names[:depth]))
+            self._globs_without_descendants.matches("/".join(names[:depth]))
             for depth in range(1, len(names) + 1)
             if self.globs and not self._exempt_names.matches(names[depth - 1])
         )
@@ -494,15 +496,15 @@ class PathGlobs:
 
     def check(self) -> None:
         """Raise `BadGlob` if one of the globs can't be parsed."""
-        for globs in (self._globs, self._exempt_trees, self._exempt_names):
+        for globs in (self._glob_set, self._exempt_trees, self._exempt_names):
             globs.matches("")
 
     @cached_property
-    def _globs(self) -> GlobSet:
+    def _glob_set(self) -> GlobSet:
         return GlobSet(self.globs, case_sensitive=False)
 
     @cached_property
-    def _itself(self) -> GlobsWithoutDescendants:
+    def _globs_without_descendants(self) -> GlobsWithoutDescendants:
         return GlobsWithoutDescendants(self.globs, case_sensitive=False)
 
     @cached_property

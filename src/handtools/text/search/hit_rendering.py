@@ -59,7 +59,7 @@ def render_hits(path: str, rendered_hits: Sequence[RenderedHit]) -> str:
     """Render the hits of one file: `12:` before a hit, `12-` before a context line, `--` between groups."""
     shown = [path_on_one_line(path)]
     crumbs = ""
-    if _plain(rendered_hits):
+    if _has_only_separate_lines(rendered_hits):
         for citation in rendered_hits:
             if citation.crumbs and citation.crumbs != crumbs:
                 shown.append(f"[{citation.crumbs}]")
@@ -67,7 +67,7 @@ def render_hits(path: str, rendered_hits: Sequence[RenderedHit]) -> str:
             shown.append(f"{citation.line}:{citation.clip_hit_line(citation.text)}")
         return "\n".join(shown)
     wide = any(citation.around for citation in rendered_hits)
-    for rows, above in _chunks(rendered_hits):
+    for rows, above in _grouped_hits(rendered_hits):
         if above and above != crumbs:
             shown.append(f"[{above}]")
         elif wide and len(shown) > 1:
@@ -77,7 +77,7 @@ def render_hits(path: str, rendered_hits: Sequence[RenderedHit]) -> str:
     return "\n".join(shown)
 
 
-def _plain(rendered_hits: Sequence[RenderedHit]) -> bool:
+def _has_only_separate_lines(rendered_hits: Sequence[RenderedHit]) -> bool:
     """Whether all hits are single lines in ascending order without context, so that nothing overlaps."""
     last = 0
     for citation in rendered_hits:
@@ -87,7 +87,7 @@ def _plain(rendered_hits: Sequence[RenderedHit]) -> bool:
     return True
 
 
-def _chunks(rendered_hits: Sequence[RenderedHit]) -> list[tuple[dict[int, tuple[str, str]], str]]:
+def _grouped_hits(rendered_hits: Sequence[RenderedHit]) -> list[tuple[dict[int, tuple[str, str]], str]]:
     """Group hits whose lines overlap or touch, so that each line is shown once."""
     chunks: list[tuple[dict[int, tuple[str, str]], str]] = []
     for citation in rendered_hits:

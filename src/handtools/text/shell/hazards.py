@@ -289,7 +289,7 @@ def sed_script_effect(script: str) -> str:
         if script[place] in " \t\n;{}!,":
             place += 1
         elif script[place] in "/\\":
-            place = _past(script, place + (script[place] == "\\"), 1)
+            place = _offset_after_parts(script, place + (script[place] == "\\"), 1)
             if place < 0:
                 return "runs"
             place += script[place : place + 1] in {"I", "M"}
@@ -312,7 +312,7 @@ def _sed_command(script: str, place: int) -> tuple[int, str]:
     if name in _LABELLED and (label := _LABEL.match(script, place + 1)):
         return label.end(), ""
     if name in "sy":
-        place = _past(script, place + 1, 2)
+        place = _offset_after_parts(script, place + 1, 2)
         if place < 0:
             return place, "runs"
         flags = _FLAGS.match(script, place) if name == "s" else None
@@ -323,7 +323,7 @@ def _sed_command(script: str, place: int) -> tuple[int, str]:
     return place, "writes" if name in "wW" else "runs"
 
 
-def _past(script: str, place: int, parts: int) -> int:
+def _offset_after_parts(script: str, place: int, parts: int) -> int:
     """Return the offset after `parts` parts separated by the delimiter at `place`; -1 if unclosed."""
     sign = script[place : place + 1]
     if not sign or sign in "\n\\":
@@ -373,7 +373,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
     known, operands = hazardous_options(name, task), 0
     most, beyond = OPERANDS_BEFORE_OUTPUT.get(f"{name}:{task}" if task else name, (len(words), ""))
     for place, word in enumerate(words[1:], 1):
-        effect = _option(word, known, name) or _text(word, name, place)
+        effect = _effect_of_option(word, known, name) or _effect_by_pattern(word, name, place)
         operands += not word.startswith("-")
         if not effect and not word.startswith("-") and operands > most:
             effect = HAZARD_EFFECTS[beyond]
@@ -393,7 +393,7 @@ def _of_git(words: CommandWords, task: str) -> Iterator[Hazard]:
         yield Hazard(plain[1], HAZARD_EFFECTS["runs"])
 
 
-def _option(word: str, known: Mapping[str, str], program: str) -> str:
+def _effect_of_option(word: str, known: Mapping[str, str], program: str) -> str:
     if word in known:
         return known[word]
     name = word.partition("=")[0]
@@ -410,7 +410,7 @@ def _option(word: str, known: Mapping[str, str], program: str) -> str:
     return ""
 
 
-def _text(word: str, program: str, place: int) -> str:
+def _effect_by_pattern(word: str, program: str, place: int) -> str:
     matching = (
         effect
         for pattern, effect, only in hazard_patterns_of_program(program)

@@ -112,13 +112,13 @@ def plain_commands(text: str, root: "SgNode") -> tuple[CommandWords, ...]:
     Raises `OpaqueScript` for any other.
     """
     reading = _Reading(text)
-    _walk(root, reading)
+    _collect_tokens(root, reading)
     reading.tokens.sort(key=lambda token: token.start)
-    _account(reading)
+    _check_tokens_cover_text(reading)
     return tuple((program_word(words[0]), *map(unquote_word, words[1:])) for words in reading.commands)
 
 
-def _walk(root: "SgNode", reading: _Reading) -> None:
+def _collect_tokens(root: "SgNode", reading: _Reading) -> None:
     """Collect the tokens and commands of the syntax tree, without recursion; raises `OpaqueScript`."""
     waiting = [root]
     while waiting:
@@ -130,18 +130,18 @@ def _walk(root: "SgNode", reading: _Reading) -> None:
                 raise OpaqueScript("it redirects without a program")
             waiting += reversed(children)
         elif kind == "command":
-            _command(node, reading)
+            _collect_command(node, reading)
         elif kind in _JOINTS:
-            _take(node, "joint", reading)
+            _append_token(node, "joint", reading)
         elif kind == "comment":
-            _take(node, "comment", reading)
+            _append_token(node, "comment", reading)
         elif kind == "file_redirect":
-            _redirect(node, reading)
+            _collect_redirect(node, reading)
         else:
             raise OpaqueScript(_REASONS.get(kind, f"it contains: {kind.replace('_', ' ')}"))
 
 
-def _command(node: "SgNode", reading: _Reading) -> None:
+def _collect_command(node: "SgNode", reading: _Reading) -> None:
     words: list[str] = []
     for child in node.children():
         kind = child.kind()
@@ -149,9 +149,9 @@ def _command(node: "SgNode", reading: _Reading) -> None:
             if not words:
                 reading.starts.add(child.range().start.index)
             words.append(child.text())
-            _take(child, "word", reading)
+            _append_token(child, "word", reading)
         elif kind == "file_redirect":
-            _redirect(child, reading)
+            _collect_redirect(child, reading)
         elif kind in {
             "simple_expansion",
             "expansion",
@@ -167,21 +167,21 @@ def _command(node: "SgNode", reading: _Reading) -> None:
     reading.commands.append(words)
 
 
-def _redirect(node: "SgNode", reading: _Reading) -> None:
+def _collect_redirect(node: "SgNode", reading: _Reading) -> None:
     text = node.text()
     if not _HARMLESS.fullmatch(text):
         raise OpaqueScript(f"`{text[:40]}` redirects to or from a file")
-    _take(node, "redirect", reading)
+    _append_token(node, "redirect", reading)
 
 
-def _take(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
+def _append_token(node: "SgNode", kind: TokenKind, reading: _Reading) -> None:
     span = node.range()
     if span.start.index >= span.end.index:
         raise OpaqueScript("it can't be parsed as bash")
     reading.tokens.append(_Token(kind, span.start.index, span.end.index))
 
 
-def _account(reading: _Reading) -> None:
+def _check_tokens_cover_text(reading: _Reading) -> None:
     """Raise `OpaqueScript` unless the tokens cover the whole text and are separated as in the shell."""
     previous_token: _Token | None = None
     for token in reading.tokens:
@@ -189,14 +189,14 @@ def _account(reading: _Reading) -> None:
         begins = token.start in reading.starts or token.kind in {"joint", "comment"}
         if not (_BREAK if begins else _GAP).fullmatch(gap):
             raise OpaqueScript("its syntax tree does not match its text")
-        if previous_token is not None and not _apart(previous_token, token, gap, reading):
+        if previous_token is not None and not _is_separate_token(previous_token, token, gap, reading):
             raise OpaqueScript("its syntax tree does not match its text")
         previous_token = token
     if not _BREAK.fullmatch(reading.text[previous_token.end if previous_token else 0 :]):
         raise OpaqueScript("its syntax tree does not match its text")
 
 
-def _apart(previous_token: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
+def _is_separate_token(previous_token: _Token, token: _Token, gap: str, reading: _Reading) -> bool:
     """Whether two neighbouring tokens are separate tokens to the shell too."""
     if previous_token.kind == "comment":
         return "\n" in gap or reading.text[token.start] == "\n"

@@ -46,14 +46,14 @@ def unquote_word(raw: str) -> str:
         char = raw[place]
         if char == "'":
             end = raw.find("'", place + 1)
-            _require(end > 0, raw)
+            _require_parsable(end > 0, raw)
             made.append(raw[place + 1 : end])
             place = end + 1
         elif char == '"':
-            text, place = _double(raw, place + 1)
+            text, place = _unquote_double_quoted(raw, place + 1)
             made.append(text)
         elif char == "\\":
-            _require(raw[place + 1 : place + 2] not in {"", "\n"}, raw)
+            _require_parsable(raw[place + 1 : place + 2] not in {"", "\n"}, raw)
             made.append(raw[place + 1])
             place += 2
         elif raw.startswith("{}", place):
@@ -68,15 +68,17 @@ def unquote_word(raw: str) -> str:
 
 def without_ansi_quotes(raw: str) -> str:
     r"""Replace `$'\x72m'` and `$"rm"` in a word with ordinary quotes."""
-    plain = _ANSI.sub(lambda found: "'" + _signs(found[1]).replace("'", "'\\''") + "'", raw)
+    plain = _ANSI.sub(
+        lambda found: "'" + _with_ansi_escapes_decoded(found[1]).replace("'", "'\\''") + "'", raw
+    )
     return plain.replace('$"', '"')
 
 
-def _signs(text: str) -> str:
-    return _SIGN.sub(lambda found: _sign(found[0]), text)
+def _with_ansi_escapes_decoded(text: str) -> str:
+    return _SIGN.sub(lambda found: _ansi_escape_character(found[0]), text)
 
 
-def _sign(found: str) -> str:
+def _ansi_escape_character(found: str) -> str:
     if len(found) > 2 and found[1] in "xuU":
         return chr(min(int(f"0x{found[2:]}", 0), 0x10FFFF))
     if found[1] in "01234567":
@@ -93,7 +95,7 @@ def expand_braces(raw: str) -> list[str]:
     return [word for each in inside.split(",") if (word := f"{before}{each}{after}")]
 
 
-def _double(raw: str, place: int) -> tuple[str, int]:
+def _unquote_double_quoted(raw: str, place: int) -> tuple[str, int]:
     """Unquote up to the closing double quote; return the text and the offset after it."""
     made: list[str] = []
     while place < len(raw):
@@ -104,7 +106,7 @@ def _double(raw: str, place: int) -> tuple[str, int]:
             raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
         if char == "\\":
             follows = raw[place + 1 : place + 2]
-            _require(follows not in {"", "\n"}, raw)
+            _require_parsable(follows not in {"", "\n"}, raw)
             made.append(follows if follows in '$`"\\' else f"\\{follows}")
             place += 2
         else:
@@ -119,10 +121,10 @@ def _require_plain(raw: str, place: int) -> None:
     home = char == "~" and (place == 0 or raw[place - 1] in "=:")
     if char in "$`*?[{}" or home:
         raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
-    _require(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
+    _require_parsable(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
 
 
-def _require(fine: bool, raw: str) -> None:  # noqa: FBT001
+def _require_parsable(fine: bool, raw: str) -> None:  # noqa: FBT001
     if not fine:
         raise OpaqueScript(f"`{_brief(raw)}` can't be parsed as a word")
 

@@ -80,12 +80,12 @@ def parse_url(text: str) -> Url:
         raise BadUrl(f"`{scheme[:20]}:` is not supported. Use https or http.")
     if not found["slashes"]:
         raise BadUrl(f"`{scheme}:` must be followed by two slashes and a host.")
-    host, port = _authority(found["authority"], DEFAULT_PORTS[scheme])
+    host, port = _host_and_port(found["authority"], DEFAULT_PORTS[scheme])
     rest = quote(found["rest"], safe=_KEPT)
     return Url(scheme, host, port, rest if rest.startswith("/") else f"/{rest}", found["fragment"] or "")
 
 
-def _authority(text: str, usual: int) -> tuple[str, int]:
+def _host_and_port(text: str, usual: int) -> tuple[str, int]:
     if "@" in text:
         raise BadUrl("It contains a user name or a password, which is not allowed.")
     found = _AUTHORITY.fullmatch(text)
@@ -94,10 +94,10 @@ def _authority(text: str, usual: int) -> tuple[str, int]:
     port = int(found["port"]) if found["port"] else usual
     if not 0 < port < 1 << 16:
         raise BadUrl(f"{port} is not a valid port.")
-    return _host(found["host"]), port
+    return _validated_host(found["host"]), port
 
 
-def _host(text: str) -> str:
+def _validated_host(text: str) -> str:
     if text.startswith("["):
         address = ip_literal(text)
         if not isinstance(address, IPv6Address) or "%" in text:

@@ -52,7 +52,7 @@ class Desk:
         self.commands.shell_states["s"] = InheritedShellState(**facts)
 
     def save(self, path, data):
-        self.box.workspace.files._put(path, Node("file", data))
+        self.box.workspace.files._set_node(path, Node("file", data))
 
     async def call(self, script, **args):
         return await self.box.call(Call(tool="bash", args={"command": script, **args}, session="s", id="c"))

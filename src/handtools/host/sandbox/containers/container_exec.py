@@ -329,11 +329,11 @@ class _ContainerExec:
                 if self.order["mounts"]:
                     container.lay(self.order["mounts"])
                 with self._start(container, names) as stream:
-                    asked = self._follow(stream) == "end"
-                    survivors = self._end(container, stream, gently=asked)
+                    asked = self._relay_until_end(stream) == "end"
+                    survivors = self._kill_and_drain(container, stream, gently=asked)
             if self.order["mounts"]:
                 container.lift()
-            code = self._code()
+            code = self._exit_code()
             peak = container.cgroup.peak() if os.geteuid() == 0 else None
             sure = container.has_visible_processes or self.decoder.left_process_count is not None
             clean = sure and not survivors and not self.decoder.refused and container.alive
@@ -342,7 +342,7 @@ class _ContainerExec:
         if self.decoder.refused and not self.again:
             return None
         return CommandEndReport(
-            status=self._status(code),
+            status=self._wait_status(code),
             peak=max(peak - used, 0) if peak and used is not None else 0,
             left=self.decoder.left_process_count or 0,
             starved=container.cgroup.starved() > starved,
@@ -381,7 +381,7 @@ class _ContainerExec:
         self._write(first)
         return stream
 
-    def _follow(self, stream: socket.socket) -> str:
+    def _relay_until_end(self, stream: socket.socket) -> str:
         """Relay input and output until the command exits or must be killed; returns which."""
         waiting = select.poll()
         for fd in (
@@ -400,33 +400,33 @@ class _ContainerExec:
                 self.over = watch.look(self.container.others)
             if self.line.fileno() in ready or self.over:
                 return "end"
-            if stream.fileno() in ready and not self._carry(stream):
+            if stream.fileno() in ready and not self._relay_output(stream):
                 return "exit"
-            if self.fds[0] in ready and not self._feed(stream):
+            if self.fds[0] in ready and not self._relay_input(stream):
                 waiting.unregister(self.fds[0])
-            if self.process in ready or (now >= ask and self._ended(waiting)):
+            if self.process in ready or (now >= ask and self._has_exited(waiting)):
                 return "exit"
             if now >= ask:
                 ask = now + INSPECT_INTERVAL_SECONDS
 
-    def _ended(self, waiting: "select.poll") -> bool:
+    def _has_exited(self, waiting: "select.poll") -> bool:
         """Whether the command has exited according to the engine; otherwise starts polling its pidfd."""
         if self.process >= 0:
             return False
-        facts = self._facts()
+        facts = self._exec_state()
         # Without pidfds, or if the engine runs on another machine, the engine is queried again.
         with contextlib.suppress(OSError, AttributeError):
             self.process = os.pidfd_open(facts["Pid"])
             waiting.register(self.process, select.POLLIN)
         return facts["ExitCode"] is not None and not facts["Running"]
 
-    def _end(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
+    def _kill_and_drain(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
         """Kill the remaining processes and read the rest of the output; returns how many survived."""
         survivors = kill_all_in_container(container, gently=gently)
         if not container.has_visible_processes and (gently or self.decoder.left_process_count is None):
             self.containers.kill(container)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
-        while not self._drained(stream, DRAIN_SECONDS):
+        while not self._drain_until_eof(stream, DRAIN_SECONDS):
             # The command may have started only after the first kill.
             survivors = kill_all_in_container(container, gently=False)
             if time.monotonic() > deadline:
@@ -434,7 +434,7 @@ class _ContainerExec:
                 return survivors
         return survivors
 
-    def _carry(self, stream: socket.socket) -> bool:
+    def _relay_output(self, stream: socket.socket) -> bool:
         """Relay the command's output to the reader; False at EOF."""
         data = stream.recv(STREAM_READ_BYTES)
         self._write(data)
@@ -446,7 +446,7 @@ class _ContainerExec:
             while view:
                 view = view[os.write(self.fds[1], view) :]
 
-    def _feed(self, stream: socket.socket) -> bool:
+    def _relay_input(self, stream: socket.socket) -> bool:
         """Relay input to the command; False at EOF."""
         try:
             data = os.read(self.fds[0], STREAM_READ_BYTES)
@@ -458,11 +458,11 @@ class _ContainerExec:
             stream.shutdown(socket.SHUT_WR)
         return bool(data)
 
-    def _drained(self, stream: socket.socket, seconds: float) -> bool:
+    def _drain_until_eof(self, stream: socket.socket, seconds: float) -> bool:
         """Read until the end of the stream; False if it doesn't come within `seconds`."""
         stream.settimeout(seconds)
         try:
-            while self._carry(stream):
+            while self._relay_output(stream):
                 pass
         except TimeoutError:
             return False
@@ -470,21 +470,21 @@ class _ContainerExec:
             return True
         return True
 
-    def _facts(self) -> dict[str, Any]:
+    def _exec_state(self) -> dict[str, Any]:
         with docker_errors():
             facts: dict[str, Any] = self.containers.engine.client.api.exec_inspect(self.exec_id)
         return facts
 
-    def _code(self) -> int:
+    def _exit_code(self) -> int:
         """Return the command's exit code, which the engine may report shortly after the stream ends."""
         deadline = time.monotonic() + EXIT_CODE_SECONDS
         code = None
         with contextlib.suppress(HostError):  # it may have been removed with its container
-            while (code := self._facts()["ExitCode"]) is None and time.monotonic() < deadline:
+            while (code := self._exec_state()["ExitCode"]) is None and time.monotonic() < deadline:
                 time.sleep(0.002)
         return 128 + signal.SIGKILL if code is None else int(code)
 
-    def _status(self, code: int) -> int:
+    def _wait_status(self, code: int) -> int:
         """Convert the exit code to a wait status: bash reports a signal as 128 plus its number."""
         killed = self.decoder.left_process_count is None and not self.decoder.whole
         by_signal = code - 128 if code > 128 and (killed or code - 128 == signal.SIGXFSZ) else 0

@@ -250,13 +250,13 @@ class ContainerPool:
     def take(self, spec: ContainerSpec) -> Container:
         """Take an idle container with this spec, or create one."""
         with self._lock:
-            self._begin()
+            self._initialize_once_per_process()
             for place in reversed(range(len(self._idle))):
                 if self._idle[place].spec == spec:
                     found = self._idle.pop(place)
                     if found.alive:
                         return found
-                    _release(found)
+                    _release_local_resources(found)
         return self.make(spec)
 
     def give_back(self, container: Container, *, clean: bool) -> None:
@@ -298,17 +298,17 @@ class ContainerPool:
         """Force-remove a container with all its processes, and close our connection to it."""
         with contextlib.suppress(HostError), docker_errors():
             self.engine.client.api.remove_container(container.id, force=True)
-        _release(container)
+        _release_local_resources(container)
 
-    def _begin(self) -> None:
+    def _initialize_once_per_process(self) -> None:
         """Initialize the pool once per process: after a fork, the containers still belong to the parent."""
         if self._owner == os.getpid():
             return
         self._idle, self._owner = [], os.getpid()
         atexit.register(self.close)
-        self._sweep()
+        self._remove_orphaned_containers()
 
-    def _sweep(self) -> None:
+    def _remove_orphaned_containers(self) -> None:
         """Remove containers whose owner process was killed."""
         api = self.engine.client.api
         with docker_errors():
@@ -325,12 +325,12 @@ class ContainerPool:
         folder = tempfile.mkdtemp(prefix=_FOLDER_PREFIX)
         try:
             host_folders = HostFolders(_make_fd_files_folder(folder, spec.user), self.empty_mount_sources)
-            return self._start(spec, host_folders, folder)
+            return self._start_container(spec, host_folders, folder)
         except BaseException:
             _remove_folder(folder)
             raise
 
-    def _start(self, spec: ContainerSpec, host_folders: HostFolders, folder: str) -> Container:
+    def _start_container(self, spec: ContainerSpec, host_folders: HostFolders, folder: str) -> Container:
         labels = {
             OWNER_LABEL: owner_label(),
             WORKSPACE_LABEL: workspace_label(spec.root),
@@ -371,7 +371,7 @@ def _remove_mask_folder(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _release(container: Container) -> None:
+def _release_local_resources(container: Container) -> None:
     if container.mounter is not None:
         container.mounter.close()
     container.line.close()

@@ -33,7 +33,7 @@ class DockerEngine:
         import docker
 
         with docker_errors():
-            self._connected().close()  # the package leaks a socket if the connection fails
+            self._connected_socket().close()  # the package leaks a socket if the connection fails
             return docker.DockerClient(base_url=self.address, timeout=_API_SECONDS, version="auto")
 
     def problem(self) -> str:
@@ -41,12 +41,12 @@ class DockerEngine:
         if not self.address.startswith(_UNIX):
             return f"{self.address} is on another machine, which can't mount a workspace from here."
         try:
-            self._connected().close()
+            self._connected_socket().close()
             self.client.ping()
         except PermissionError:
-            return f"This user has no permission to connect to Docker at {self._path}."
+            return f"This user has no permission to connect to Docker at {self._socket_path}."
         except OSError as error:
-            return f"Can't connect to Docker at {self._path}: {error.strerror}."
+            return f"Can't connect to Docker at {self._socket_path}: {error.strerror}."
         except ImportError:
             return "The docker package is not installed (extra `container`)."
         except HostError as error:
@@ -71,7 +71,7 @@ class DockerEngine:
             f"Content-Length: {len(content)}",
         )
         try:
-            line = self._connected()
+            line = self._connected_socket()
             with _closed_on_failure(line):
                 line.sendall("\r\n".join(words).encode() + _END_OF_HEAD + content)
                 first = _read_upgrade_response(line)
@@ -81,14 +81,14 @@ class DockerEngine:
         return line, first
 
     @property
-    def _path(self) -> str:
+    def _socket_path(self) -> str:
         return self.address.removeprefix(_UNIX)
 
-    def _connected(self) -> socket.socket:
+    def _connected_socket(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with _closed_on_failure(line):
             line.settimeout(_API_SECONDS)
-            line.connect(self._path)
+            line.connect(self._socket_path)
         return line
 
 

@@ -66,46 +66,46 @@ class _MounterProcess:
     def __init__(self, pid: int, root: str) -> None:
         self._root = root.encode()
         self._theirs = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        _checked(_LIBC.unshare(_CLONE_NEWNS))
+        _checked_result(_LIBC.unshare(_CLONE_NEWNS))
         self._ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         # Open the workspace as the engine mounted it, before the first command: paths inside may change
         # later.
-        self._enter(self._theirs)
+        self._enter_namespace(self._theirs)
         self._place = os.open(root, os.O_PATH | os.O_CLOEXEC)
-        self._enter(self._ours)
+        self._enter_namespace(self._ours)
         self._tree = -1
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
         try:
             for source, target, kind, flags, options in mounts:
                 words = (source.encode(), target.encode(), kind.encode() or None)
-                _checked(_LIBC.mount(*words, ctypes.c_ulong(flags), options.encode() or None))
+                _checked_result(_LIBC.mount(*words, ctypes.c_ulong(flags), options.encode() or None))
             flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
-            self._tree = _checked(_LIBC.syscall(_OPEN_TREE, -100, self._root, flags))
+            self._tree = _checked_result(_LIBC.syscall(_OPEN_TREE, -100, self._root, flags))
         finally:
             _LIBC.umount2(self._root, _MNT_DETACH)
-        self._enter(self._theirs)
+        self._enter_namespace(self._theirs)
         try:
             how = _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH
-            _checked(_LIBC.syscall(_MOVE_MOUNT, self._tree, b"", self._place, b"", how))
+            _checked_result(_LIBC.syscall(_MOVE_MOUNT, self._tree, b"", self._place, b"", how))
         finally:
-            self._enter(self._ours)
+            self._enter_namespace(self._ours)
 
     def lift(self) -> None:
-        self._enter(self._theirs)
+        self._enter_namespace(self._theirs)
         try:
             os.fchdir(self._tree)
-            _checked(_LIBC.umount2(b".", _MNT_DETACH))
+            _checked_result(_LIBC.umount2(b".", _MNT_DETACH))
         finally:
-            self._enter(self._ours)
+            self._enter_namespace(self._ours)
             os.close(self._tree)
 
-    def _enter(self, namespace: int) -> None:
-        _checked(_LIBC.setns(namespace, _CLONE_NEWNS))
+    def _enter_namespace(self, namespace: int) -> None:
+        _checked_result(_LIBC.setns(namespace, _CLONE_NEWNS))
         os.chdir("/")
 
 
-def _checked(answer: int) -> int:
+def _checked_result(answer: int) -> int:
     if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

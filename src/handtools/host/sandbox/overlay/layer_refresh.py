@@ -133,7 +133,7 @@ class _PathRefresh:
             with open_inner_folder(self.lower_handle, above) as folder:
                 found = folder.find(name)
                 if found is not None:
-                    self._bring(folder, name, found)
+                    self._copy_into_overlay(folder, name, found)
                     return
         except (FileNotFoundError, NotADirectoryError):
             pass
@@ -155,7 +155,7 @@ class _PathRefresh:
         except OSError:  # the job replaced a parent folder with a file or a symlink
             return False
 
-    def _bring(self, folder: FolderHandle, name: str, found: os.stat_result) -> None:
+    def _copy_into_overlay(self, folder: FolderHandle, name: str, found: os.stat_result) -> None:
         above = self.path.rpartition("/")[0]
         with open_inner_folder(self.view_handle, above) as there:
             if stat.S_ISDIR(found.st_mode):
@@ -167,7 +167,7 @@ class _PathRefresh:
                 return
             temporary = temporary_name()
             try:
-                if not _copied(folder, name, found, there, temporary):
+                if not _copy_file_or_link(folder, name, found, there, temporary):
                     return
                 copy = there.stat(temporary)
                 if not self._is_ours(self.path):  # the job wrote it in the meantime
@@ -178,7 +178,7 @@ class _PathRefresh:
                 with contextlib.suppress(OSError):
                     there.unlink(temporary)
                 raise
-        self._note(found, copy)
+        self._record_copy(found, copy)
 
     def _remove(self, handle: FolderHandle, path: str, name: str) -> None:
         """Remove a path deleted from the workspace, except files that the job wrote itself."""
@@ -198,7 +198,7 @@ class _PathRefresh:
             handle.unlink(name)
         self.refresh.made[path] = _GONE_MARK
 
-    def _note(self, found: os.stat_result, copy: os.stat_result) -> None:
+    def _record_copy(self, found: os.stat_result, copy: os.stat_result) -> None:
         """Record the entry we created, unless the job has already changed it: then it is the job's."""
         above, _, name = self.path.rpartition("/")
         self.refresh.made.pop(self.path, None)
@@ -238,7 +238,7 @@ def _own_like(folder: FolderHandle, name: str, found: os.stat_result) -> None:
         folder.set_owner(name, found)
 
 
-def _copied(
+def _copy_file_or_link(
     folder: FolderHandle, name: str, found: os.stat_result, handle: FolderHandle, temporary: str
 ) -> bool:
     """Copy a file or a symlink with its mode, owner and times; False for other kinds and large files."""

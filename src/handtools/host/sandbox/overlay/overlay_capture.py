@@ -69,7 +69,7 @@ class OverlayCapture:
 
     def begin(self, launch: Launch, *, in_place: bool) -> "OverlayCommandCapture":  # noqa: ARG002
         """Create an upper layer for the command, or reuse an unused one."""
-        item = self._room()
+        item = self._spare_or_new_item()
         root = os.stat(self._root)
         upper, work = item.path / UPPER_LAYER_NAME, item.path / OVERLAY_WORK_NAME
         found = upper.stat()
@@ -108,7 +108,7 @@ class OverlayCapture:
         self.backups.delete_item_leftovers(item.name)
         item.release()
 
-    def _room(self) -> BackupItem:
+    def _spare_or_new_item(self) -> BackupItem:
         with self._lock:
             spare = self._spare.pop() if self._spare else None
         if spare is not None:
@@ -149,7 +149,10 @@ class OverlayCommandCapture:
     def start_refresh_while_running(self, wanted: Callable[[str], bool]) -> None:
         """Copy other programs' workspace changes into the layer, from now until the command ends."""
         self.refresh = LayerRefresh(
-            self.overlay.lower, self.overlay.upper, self.since, lambda path: wanted(self._shown(path))
+            self.overlay.lower,
+            self.overlay.upper,
+            self.since,
+            lambda path: wanted(self._workspace_path(path)),
         )
         self.overlay = replace(self.overlay, view_socket=self.refresh.handle_socket.fileno())
         self.refresh.start()
@@ -176,15 +179,15 @@ class OverlayCommandCapture:
         changes = layer_diff.list_changes(self.overlay.upper, self.overlay.lower)
         self.written = bool(changes)
         if self.capture.name:
-            changes = [Change(self._shown(each.path), each.before, each.after) for each in changes]
+            changes = [Change(self._workspace_path(each.path), each.before, each.after) for each in changes]
         return CapturedChanges(tuple(changes), "overlay", notes=tuple(self._notes(layer_diff)))
 
-    def _shown(self, path: str) -> str:
+    def _workspace_path(self, path: str) -> str:
         """Convert a path in the folder to a workspace path."""
         return join_path(self.capture.name, path)
 
-    def _quoted(self, paths: Iterable[str]) -> str:
-        return _shortened_list([f"`{self._shown(path)}`" for path in paths])
+    def _quoted_path_list(self, paths: Iterable[str]) -> str:
+        return _shortened_list([f"`{self._workspace_path(path)}`" for path in paths])
 
     def discard(self) -> None:
         """Delete the layer; replaced files needed for undo are kept."""
@@ -211,25 +214,25 @@ class OverlayCommandCapture:
         cleaner = layer_diff.sanitizer
         notes: list[str] = []
         if cleaner.refused:
-            refused = [f"`{self._shown(path)}` ({kind})" for path, kind in cleaner.refused.items()]
+            refused = [f"`{self._workspace_path(path)}` ({kind})" for path, kind in cleaner.refused.items()]
             notes.append(f"Not kept, because they are not regular files: {_shortened_list(refused)}.")
         if cleaner.stripped:
-            notes.append(f"Privileges were removed from {self._quoted(cleaner.stripped)}.")
+            notes.append(f"Privileges were removed from {self._quoted_path_list(cleaner.stripped)}.")
         if layer_diff.stuck:
             notes.append(
-                f"Pipes, sockets or devices were left unchanged: {self._quoted(layer_diff.stuck)}."
+                f"Pipes, sockets or devices were left unchanged: {self._quoted_path_list(layer_diff.stuck)}."
             )
         if layer_diff.closed:
-            closed = self._quoted(layer_diff.closed)
+            closed = self._quoted_path_list(layer_diff.closed)
             notes.append(f"Folders that can't be read were left unchanged: {closed}.")
         if layer_diff.conflicts:
-            kept = self._keep(layer_diff)
-            told = self._quoted(layer_diff.conflicts)
+            kept = self._back_up_conflicts(layer_diff)
+            told = self._quoted_path_list(layer_diff.conflicts)
             where = f" The command's versions are kept in {kept}." if kept else ""
             notes.append(f"Not applied, because another program changed them while it ran: {told}.{where}")
         return notes
 
-    def _keep(self, layer_diff: UpperLayerDiff) -> str:
+    def _back_up_conflicts(self, layer_diff: UpperLayerDiff) -> str:
         """Keep the command's versions of conflicting files in the backups; returns their folder, or ""."""
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
         theirs = set(layer_diff.conflicts)

@@ -52,7 +52,7 @@ def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", wo
     if len(options) > MAX_OPTION_BYTES:
         raise OSError(f"The paths of {len(lowers)} layers are too long for the kernel's mount options.")
     flags = MS_NODEV | MS_NOSUID | (0 if upper else MS_RDONLY)
-    mount, _ = _calls()
+    mount, _ = _libc_mount_functions()
     if mount(b"overlay", os.fsencode(target), b"overlay", flags, options):
         # The kernel doesn't report which folder is missing.
         folders = [os.fspath(target), *lowers, *filter(None, (upper, work))]
@@ -71,7 +71,7 @@ def is_mounted(target: str | Path) -> bool:
 def unmount(target: str | Path) -> None:
     """Detach a mount at once; its open files stay usable. Does nothing if nothing is mounted."""
     if is_mounted(target):
-        _, umount = _calls()
+        _, umount = _libc_mount_functions()
         if umount(os.fsencode(target), _MNT_DETACH):
             raise _last_error(target)
 
@@ -87,7 +87,7 @@ def make_mount_point(folder: str | Path) -> bool:
         return True
     if any(each.point.startswith(f"{path}/") for each in mounts):
         return False
-    mount, umount = _calls()
+    mount, umount = _libc_mount_functions()
     if mount(os.fsencode(path), os.fsencode(path), None, _MS_BIND, None):
         return False
     if not _is_over_itself(path, _mounts()):
@@ -100,7 +100,7 @@ def remove_mount_point(folder: str | Path) -> None:
     """Undo `make_mount_point`, unless something is still mounted below."""
     path, mounts = os.fspath(folder), _mounts()
     if _is_over_itself(path, mounts) and not any(each.point.startswith(f"{path}/") for each in mounts):
-        _, umount = _calls()
+        _, umount = _libc_mount_functions()
         umount(os.fsencode(path), _MNT_DETACH)
 
 
@@ -151,7 +151,7 @@ def overlay_mount_problem(folder: str | Path) -> str:
 
 
 @functools.cache
-def _calls() -> tuple[Callable[..., int], Callable[..., int]]:
+def _libc_mount_functions() -> tuple[Callable[..., int], Callable[..., int]]:
     import ctypes
 
     library = ctypes.CDLL(None, use_errno=True)

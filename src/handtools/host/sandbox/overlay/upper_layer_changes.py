@@ -66,8 +66,8 @@ class UpperLayerSanitizer:
 
     def clean(self, entry: TreeEntry, lower_entry: TreeEntry | None) -> int:
         """Remove privileges from an entry and set its owner; returns its permission bits."""
-        self._own(entry, lower_entry)
-        self._unmark(entry)
+        self._set_owner(entry, lower_entry)
+        self._remove_special_xattrs(entry)
         if entry.kind == "link":
             return entry.mode
         wanted = entry.mode & ~_SETID_BITS
@@ -81,14 +81,14 @@ class UpperLayerSanitizer:
             os.chmod(entry.proc_fd_path, wanted)
         return wanted
 
-    def _own(self, entry: TreeEntry, lower_entry: TreeEntry | None) -> None:
+    def _set_owner(self, entry: TreeEntry, lower_entry: TreeEntry | None) -> None:
         if self.owner is None:
             return
         owner = (lower_entry.found.st_uid, lower_entry.found.st_gid) if lower_entry else self.owner
         if (entry.found.st_uid, entry.found.st_gid) != owner:
             os.chown(entry.name, *owner, dir_fd=entry.folder.fd, follow_symlinks=False)
 
-    def _unmark(self, entry: TreeEntry) -> None:
+    def _remove_special_xattrs(self, entry: TreeEntry) -> None:
         with contextlib.suppress(OSError):
             for attribute in os.listxattr(entry.proc_fd_path, follow_symlinks=False):
                 if attribute.startswith(OVERLAY_XATTR_PREFIXES) or attribute == _CAPABILITY_XATTR:
@@ -144,13 +144,13 @@ class UpperLayerDiff:
                 stack.enter_context(SubfolderCache(stack.enter_context(FolderHandle.at(top))))
                 for top in (upper, lower)
             )
-            self._walk("", "merged")
+            self._collect_tree_changes("", "merged")
             for path, mode in reversed(self._opened):
                 # A new folder may be applied in one piece: then it keeps the mode it has here.
                 above, _, name = path.rpartition("/")
                 self._layer.folder(above).set_mode(name, mode)
         self._add_repository_conflicts()
-        spoilt = self._spoilt()
+        spoilt = self._unappliable_paths()
         clean = [change for change in self.changes if change.path not in spoilt]
         return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.sanitizer.refused)
 
@@ -163,26 +163,26 @@ class UpperLayerDiff:
             path for path in paths if path not in known and enclosing_git_folder(path) in clashes
         ]
 
-    def _spoilt(self) -> set[str]:
+    def _unappliable_paths(self) -> set[str]:
         """Return the conflicting paths, and folders that can't be removed because they contain one."""
         theirs = {*self.conflicts, *self.stuck, *self.closed}
         above = folders_above(theirs)
         staying = {c.path for c in self.changes if c.after is None or c.after.kind != "folder"} & above
         return theirs | staying
 
-    def _walk(self, start: str, how: FolderPresence) -> None:
+    def _collect_tree_changes(self, start: str, how: FolderPresence) -> None:
         """Collect the changes of a folder and everything below it, with a queue instead of recursion."""
         waiting: deque[_FolderToVisit] = deque([(start, how)])
         while waiting:
             path, way = waiting.popleft()
             try:
-                waiting += self._looked(path, way)
+                waiting += self._collect_folder_changes(path, way)
             except OSError as error:
                 if error.errno not in _UNREADABLE_ERRNOS:
                     raise
                 self.closed.append(path)
 
-    def _looked(self, path: str, way: FolderPresence) -> list[_FolderToVisit]:
+    def _collect_folder_changes(self, path: str, way: FolderPresence) -> list[_FolderToVisit]:
         """Collect the changes of one folder's entries; returns the subfolders to visit next."""
         tasks: list[_FolderToVisit] = []
         is_gone = way in {"gone", "gone as one"}
@@ -190,62 +190,66 @@ class UpperLayerDiff:
         lower = None if way == "new" else self._workspace.folder(path)
         for entry in _entries(path, upper or lower):
             if upper:
-                tasks += self._entry(entry, _in_folder(lower, entry))
+                tasks += self._collect_entry_change(entry, _in_folder(lower, entry))
             elif not is_temporary_name(entry.name):  # another call's temporary file
-                tasks += self._leave(entry, None, within=way)
+                tasks += self._collect_removal(entry, None, within=way)
         return tasks
 
-    def _entry(self, upper_entry: TreeEntry, lower_entry: TreeEntry | None) -> list[_FolderToVisit]:
+    def _collect_entry_change(
+        self, upper_entry: TreeEntry, lower_entry: TreeEntry | None
+    ) -> list[_FolderToVisit]:
         """Collect the change of one layer entry; returns the subfolders to visit next."""
         path, what = upper_entry.path, entry_meaning(upper_entry)
         if what == "gone":
             return (
                 []
                 if lower_entry is None or is_temporary_name(upper_entry.name)
-                else self._leave(lower_entry, None)
+                else self._collect_removal(lower_entry, None)
             )
         if self.sanitizer.refuses(upper_entry):
             return []
         mode = self.sanitizer.clean(upper_entry, lower_entry)
         if not upper_entry.is_folder:
-            return self._thing(upper_entry, lower_entry, mode)
+            return self._collect_file_change(upper_entry, lower_entry, mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             os.chmod(upper_entry.proc_fd_path, mode | stat.S_IRWXU)  # its entries will be moved out
         if lower_entry is None or not lower_entry.is_folder:
             if mode & stat.S_IRWXU != stat.S_IRWXU:
                 self._opened.append((path, mode))
-            return [*self._arrive(path, lower_entry, Node("folder", mode=mode)), (path, "new")]
+            return [*self._collect_creation(path, lower_entry, Node("folder", mode=mode)), (path, "new")]
         if what == "opaque":
-            self._replaced(lower_entry, mode)
+            self._collect_recreated_folder(lower_entry, mode)
             return []
-        self._permitted(lower_entry, mode)
+        self._collect_mode_change(lower_entry, mode)
         return [(path, "merged")]
 
-    def _thing(
+    def _collect_file_change(
         self, upper_entry: TreeEntry, lower_entry: TreeEntry | None, mode: int
     ) -> list[_FolderToVisit]:
         """Collect the change of a file or a symlink."""
         path = upper_entry.path
         after = self.node_reader.node(upper_entry, ref=self.new(path), mode=mode)
         if lower_entry is None or lower_entry.is_folder:
-            return self._arrive(path, lower_entry, after)
+            return self._collect_creation(path, lower_entry, after)
         if lower_entry.kind is None:
             self.stuck.append(path)
             return []
-        before = self._old(lower_entry)
+        before = self._old_node(lower_entry)
         # Opening a file for writing copies it to the layer even if it was not changed.
         if not (after.same(before) and upper_entry.found.st_mtime_ns == lower_entry.found.st_mtime_ns):
-            self._changed(lower_entry, before, after)
+            self._add_change(lower_entry, before, after)
         return []
 
-    def _arrive(self, path: str, lower_entry: TreeEntry | None, after: Node) -> list[_FolderToVisit]:
+    def _collect_creation(
+        self, path: str, lower_entry: TreeEntry | None, after: Node
+    ) -> list[_FolderToVisit]:
         """Collect the change of a path that is new or had another kind."""
         if lower_entry is not None:
-            return self._leave(lower_entry, after)
+            return self._collect_removal(lower_entry, after)
         self.changes.append(Change(path, None, after))
         return []
 
-    def _leave(
+    def _collect_removal(
         self, lower_entry: TreeEntry, after: Node | None, *, within: FolderPresence | None = None
     ) -> list[_FolderToVisit]:
         """Collect the removal of a workspace entry, or its replacement by `after`.
@@ -267,7 +271,7 @@ class UpperLayerDiff:
                 return []
         reader = _UNREAD if unread else self.node_reader
         before = reader.node(lower_entry, ref=self.old(path))
-        self._changed(lower_entry, before, after)
+        self._add_change(lower_entry, before, after)
         return [(path, "gone as one" if unread else "gone")] if lower_entry.is_folder else []
 
     def _tree_items(self, path: str) -> tuple[list[FolderItem], bool]:
@@ -310,17 +314,17 @@ class UpperLayerDiff:
         """Whether another program changed a workspace file since the command started or last saw it."""
         return found.st_ctime_ns > self.shown.get(path, self.since)
 
-    def _permitted(self, lower_entry: TreeEntry, mode: int) -> None:
+    def _collect_mode_change(self, lower_entry: TreeEntry, mode: int) -> None:
         if mode != lower_entry.mode:
             after = Node("folder", mode=mode)
-            self.changes.append(Change(lower_entry.path, self._old(lower_entry), after))
+            self.changes.append(Change(lower_entry.path, self._old_node(lower_entry), after))
 
-    def _replaced(self, lower_entry: TreeEntry, mode: int) -> None:
+    def _collect_recreated_folder(self, lower_entry: TreeEntry, mode: int) -> None:
         """Collect the changes of a folder that was removed and recreated, as one change if it is large."""
         path = lower_entry.path
         theirs = len(self.conflicts) + len(self.stuck) + len(self.closed)
-        gone = self._apart(path, "gone")
-        come = self._apart(path, "new")
+        gone = self._changes_by_path_below(path, "gone")
+        come = self._changes_by_path_below(path, "new")
         alone = len(self.conflicts) + len(self.stuck) + len(self.closed) == theirs
         if alone and max(len(gone), len(come)) > WHOLE_FOLDER_ITEMS and not self._refused_below(path):
             start = len(path) + 1
@@ -329,30 +333,30 @@ class UpperLayerDiff:
             before = folder_node(old, mode=lower_entry.mode, ref=self.old(path))
             self.changes.append(Change(path, before, folder_node(new, mode=mode, ref=self.new(path))))
             return
-        self._permitted(lower_entry, mode)
+        self._collect_mode_change(lower_entry, mode)
         for below in {**gone, **come}:
             before_node = gone[below].before if below in gone else None
             after_node = come[below].after if below in come else None
             if not (before_node and before_node.same(after_node)):
                 self.changes.append(Change(below, before_node, after_node))
 
-    def _apart(self, path: str, how: FolderPresence) -> dict[str, Change]:
+    def _changes_by_path_below(self, path: str, how: FolderPresence) -> dict[str, Change]:
         """Walk a folder and return its changes by path, without adding them to `changes`."""
         kept, self.changes = self.changes, []
-        self._walk(path, how)
+        self._collect_tree_changes(path, how)
         found, self.changes = self.changes, kept
         return {change.path: change for change in found}
 
     def _refused_below(self, path: str) -> bool:
         return any(refused.startswith(f"{path}/") for refused in self.sanitizer.refused)
 
-    def _changed(self, lower_entry: TreeEntry, before: Node, after: Node | None) -> None:
+    def _add_change(self, lower_entry: TreeEntry, before: Node, after: Node | None) -> None:
         path = lower_entry.path
         self.changes.append(Change(path, before, after))
         if not lower_entry.is_folder and self._is_newer(path, lower_entry.found):
             self.conflicts.append(path)
 
-    def _old(self, lower_entry: TreeEntry) -> Node:
+    def _old_node(self, lower_entry: TreeEntry) -> Node:
         return self.node_reader.node(lower_entry, ref=self.old(lower_entry.path))
 
 

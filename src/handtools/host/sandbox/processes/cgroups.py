@@ -44,29 +44,31 @@ class Cgroup:
         files = ("memory.max", "memory.limit_in_bytes"), ("memory.swap.max", "memory.memsw.limit_in_bytes")
         # The memory limit can't exceed memory plus swap, so raising and lowering need different orders.
         for names in (*files, files[0]):
-            if self._set("memory", names, most) and names == files[0]:
+            if self._set_limit("memory", names, most) and names == files[0]:
                 kept.add("memory")
-        if self._set("pids", ("pids.max", "pids.max"), processes and processes + 1):
+        if self._set_limit("pids", ("pids.max", "pids.max"), processes and processes + 1):
             kept.add("processes")
-        _write(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"), "0")
+        _write(self._control_file_path("memory", "memory.peak", "memory.max_usage_in_bytes"), "0")
         return kept
 
     def pids(self) -> list[int]:
         """Return the pids of all other processes in the group."""
         own = os.getpid()
-        return [int(pid) for pid in _read(f"{self._home}/cgroup.procs").split() if int(pid) != own]
+        return [int(pid) for pid in _read(f"{self._first_folder}/cgroup.procs").split() if int(pid) != own]
 
     def memory_used(self) -> int | None:
         """Return the memory that the group uses, in bytes; None if unknown."""
-        return _number(self._file("memory", "memory.current", "memory.usage_in_bytes"))
+        return _number(self._control_file_path("memory", "memory.current", "memory.usage_in_bytes"))
 
     def peak(self) -> int | None:
         """Return the peak memory use in bytes since the limits were set; None if unknown."""
-        return _number(self._file("memory", "memory.peak", "memory.max_usage_in_bytes"))
+        return _number(self._control_file_path("memory", "memory.peak", "memory.max_usage_in_bytes"))
 
     def starved(self) -> int:
         """Return how often the OOM killer killed a process of the group."""
-        for line in _read(self._file("memory", "memory.events", "memory.oom_control")).splitlines():
+        for line in _read(
+            self._control_file_path("memory", "memory.events", "memory.oom_control")
+        ).splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
         return 0
@@ -79,17 +81,17 @@ class Cgroup:
                 os.rmdir(folder)
 
     @property
-    def _home(self) -> str:
+    def _first_folder(self) -> str:
         return next(iter(self.folders), "")
 
-    def _file(self, controller: str, unified: str, old: str) -> str:
+    def _control_file_path(self, controller: str, unified: str, old: str) -> str:
         home = self.controllers.get(controller, "")
         return f"{home}/{unified if home == self.unified else old}"
 
-    def _set(self, controller: str, names: tuple[str, str], value: int | None) -> bool:
+    def _set_limit(self, controller: str, names: tuple[str, str], value: int | None) -> bool:
         if controller not in self.controllers:
             return False
-        path = self._file(controller, *names)
+        path = self._control_file_path(controller, *names)
         old_memory = controller == "memory" and self.controllers["memory"] != self.unified
         none = "-1" if old_memory else "max"
         text = none if value is None else str(value)

@@ -44,13 +44,13 @@ def receive_message_and_fds(line: socket.socket) -> tuple[Any, list[int]]:
             fds.frombytes(some[: len(some) - len(some) % fds.itemsize])
         for fd in fds if not _CLOSE_ON_EXEC else ():
             os.set_inheritable(fd, False)  # noqa: FBT003
-        (size,) = _SIZE.unpack(start + _exactly(line, _SIZE.size - len(start)))
-        return json.loads(_exactly(line, size)), list(fds)
+        (size,) = _SIZE.unpack(start + _receive_exactly(line, _SIZE.size - len(start)))
+        return json.loads(_receive_exactly(line, size)), list(fds)
     except OSError as error:
         raise PeerGone from error
 
 
-def _exactly(line: socket.socket, size: int) -> bytes:
+def _receive_exactly(line: socket.socket, size: int) -> bytes:
     parts = bytearray()
     while len(parts) < size:
         part = line.recv(min(size - len(parts), _PIECE_BYTES))

@@ -28,7 +28,7 @@ def kill_descendants(cgroup: Cgroup, reap: ReapChildren, *, gently: bool) -> int
 
     Returns how many could not be killed.
     """
-    if gently and _terminated(cgroup, reap):
+    if gently and _terminate_and_wait(cgroup, reap):
         return 0
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
     while reap(0.0):
@@ -80,7 +80,7 @@ def running_pids(cgroup: Cgroup) -> list[int]:
     return cgroup.pids() or descendants(os.getpid())
 
 
-def _terminated(cgroup: Cgroup, reap: ReapChildren) -> bool:
+def _terminate_and_wait(cgroup: Cgroup, reap: ReapChildren) -> bool:
     """Send SIGTERM to all descendants and wait; returns whether all have exited."""
     for pid in running_pids(cgroup):
         _signal(pid, signal.SIGTERM)

@@ -105,12 +105,16 @@ class WatchedFolder:
 
     def exceeded_limit(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
         """Return the limit that is exceeded now, or ""; counts only when a count is due."""
-        if not self._fuller():
+        if not self._is_count_due():
             return ""
         began = time.monotonic()
         files, size = _folder_usage(self.path, self.files, whole=self.scratch)
         pids = tree()
-        devices = set(_devices(pids, self.seen_at)) if self.seen_at else {os.stat(self.path).st_dev}
+        devices = (
+            set(_devices_seen_by_processes(pids, self.seen_at))
+            if self.seen_at
+            else {os.stat(self.path).st_dev}
+        )
         size += _deleted_file_bytes(pids, devices)
         self.counted = time.monotonic()
         self._costs = self.counted - began
@@ -119,7 +123,7 @@ class WatchedFolder:
             return ""
         return "scratch" if self.scratch else "files" if files > self.files else "bytes"
 
-    def _fuller(self) -> bool:
+    def _is_count_due(self) -> bool:
         """Whether to count now: the file system's usage has grown noticeably, or the last count is old."""
         since = time.monotonic() - self.counted
         if since < self._costs * POLL_PAUSE_COST_FACTOR:
@@ -216,7 +220,7 @@ def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
     """Return the bytes in tmpfs folders that the processes see."""
     used = {}
     for place in places:
-        for device, path in _devices(pids, place).items():
+        for device, path in _devices_seen_by_processes(pids, place).items():
             with contextlib.suppress(OSError):
                 found = os.statvfs(path)
                 files = (found.f_files - found.f_ffree) * _TMPFS_ENTRY_BYTES
@@ -224,7 +228,7 @@ def _tmpfs_bytes(pids: Sequence[int], places: Sequence[str]) -> int:
     return sum(used.values())
 
 
-def _devices(pids: Sequence[int], place: str) -> dict[int, str]:
+def _devices_seen_by_processes(pids: Sequence[int], place: str) -> dict[int, str]:
     """Return the devices at a path as the processes see it, except a device that we see there ourselves."""
     found = {}
     for pid in pids[-2:]:

@@ -77,7 +77,7 @@ class OutputBuffer(OutputEnds):
             start = self.bytes
             self._add(data)
             if self.bytes > BUFFER_HEAD_BYTES or self.newlines >= SPILL_LINES:
-                self._keep(start, data)
+                self._write_to_file(start, data)
 
     def withhold(self) -> None:
         """Discard all output so far and delete its file."""
@@ -103,11 +103,11 @@ class OutputBuffer(OutputEnds):
             oldest = max(self.bytes - self._ring, self._front)
             begin = oldest if self._front <= start < oldest else min(start, self.bytes)
             end = self._front if begin < self._front < oldest else self.bytes
-            return b"".join(self._pieces(self._file, begin, min(begin + size, end))), begin
+            return b"".join(self._stored_chunks(self._file, begin, min(begin + size, end))), begin
 
-    def _pieces(self, file: int, start: int, end: int) -> Iterator[bytes]:
+    def _stored_chunks(self, file: int, start: int, end: int) -> Iterator[bytes]:
         while start < end:
-            at, room = self._place(start)
+            at, room = self._file_position_and_room(start)
             piece = os.pread(file, min(end - start, room), at)
             if not piece:
                 return
@@ -140,7 +140,7 @@ class OutputBuffer(OutputEnds):
                 return
             try:
                 if self.bytes > self._front + self._ring:
-                    self._straighten(self._file)
+                    self._rewrite_in_order(self._file)
             except OSError as error:
                 self.fault = error.strerror or str(error)
             os.close(self._file)
@@ -151,7 +151,7 @@ class OutputBuffer(OutputEnds):
         self.close()
         self._path.unlink(missing_ok=True)
 
-    def _keep(self, start: int, data: bytes) -> None:
+    def _write_to_file(self, start: int, data: bytes) -> None:
         if self.fault:
             return
         try:
@@ -163,21 +163,21 @@ class OutputBuffer(OutputEnds):
                 data, start = bytes(self._head[:start]) + data, 0
             view = memoryview(data)
             while view:
-                at, room = self._place(start)
+                at, room = self._file_position_and_room(start)
                 written = os.pwrite(self._file, view[:room], at)
                 start += written
                 view = view[written:]
         except OSError as error:
             self.fault = error.strerror or str(error)
 
-    def _place(self, offset: int) -> tuple[int, int]:
+    def _file_position_and_room(self, offset: int) -> tuple[int, int]:
         """Return an output offset's position in the ring file, and how many contiguous bytes follow it."""
         if offset < self._front:
             return offset, self._front - offset
         turn = (offset - self._front) % self._ring
         return self._front + turn, self._ring - turn
 
-    def _straighten(self, file: int) -> None:
+    def _rewrite_in_order(self, file: int) -> None:
         """Rewrite the ring file in order: the first bytes, a line about the gap, then the newest bytes."""
         beside = self._path.with_name(f".{self._path.name}")
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -36,7 +36,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def become_subreaper() -> None:
     """Become the subreaper of all descendants, ignore SIGTERM etc., and set fds to close on exec."""
-    _checked(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
+    _checked_result(_LIBC.prctl(_SET_SUBREAPER, 1, 0, 0, 0))
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in IGNORED_SIGNALS else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -48,7 +48,7 @@ def become_subreaper() -> None:
 def start_own_session() -> None:
     """Start a new session that dies with the supervisor, with default signals and a raised OOM score."""
     os.setsid()
-    _checked(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
+    _checked_result(_LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     _write_file("/proc/self/oom_score_adj", str(OOM_SCORE_ADJ))
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
@@ -69,7 +69,7 @@ def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
         _unshare(order["unshare"], order["identity"])
     for source, target, kind, flags, options in order["mounts"]:
         mounting = (source.encode(), target.encode(), kind.encode() or None)
-        _checked(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
+        _checked_result(_LIBC.mount(*mounting, ctypes.c_ulong(flags), options.encode() or None))
     if order["mounts_left"]:
         _leave_mounts(order["mounts_left"], [mounted_at for _, mounted_at, *_ in order["layers"]])
     for line, folder in order["views"]:
@@ -102,7 +102,7 @@ def _set_rlimit(name: str, value: int) -> None:
 
 def _unshare(flags: int, identity: Sequence[int] | None) -> None:
     user, group = os.geteuid(), os.getegid()
-    _checked(_LIBC.unshare(flags))
+    _checked_result(_LIBC.unshare(flags))
     if not flags & CLONE_NEWUSER:
         return
     inside = identity or (user, group)
@@ -134,13 +134,13 @@ def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
     handles = []
     for path in kept:
         cloned = (_RELATIVE_TO_CWD, path.encode(), _CLONED_WITH_ALL_BELOW)
-        handles.append(_checked(_LIBC.syscall(_OPEN_TREE, *cloned)))
+        handles.append(_checked_result(_LIBC.syscall(_OPEN_TREE, *cloned)))
     if (
         _LIBC.umount2(folder.encode(), _MNT_DETACH) == 0
     ):  # otherwise it is no longer a mount, so there is nothing to unmount
         for path, handle in zip(kept, handles, strict=True):
             placed = (handle, b"", _RELATIVE_TO_CWD, path.encode(), _BY_HANDLE_ALONE)
-            _checked(_LIBC.syscall(_MOVE_MOUNT, *placed))
+            _checked_result(_LIBC.syscall(_MOVE_MOUNT, *placed))
     for handle in handles:
         os.close(handle)
 
@@ -148,7 +148,7 @@ def _leave_mounts(folder: str, kept: Sequence[str]) -> None:
 def join_namespaces(fds: Sequence[int]) -> None:
     """Join namespaces by their fds and close the fds, so that the command doesn't inherit them."""
     for fd in fds:
-        _checked(_LIBC.setns(fd, 0))
+        _checked_result(_LIBC.setns(fd, 0))
         os.close(fd)
 
 
@@ -196,14 +196,14 @@ def restrict_self(landlock: int | None, seccomp: bytes) -> None:
     """Permanently restrict this process with a Landlock ruleset and a seccomp filter."""
     if landlock is None and not seccomp:
         return
-    _checked(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked_result(_LIBC.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     if landlock is not None:
-        _checked(_LIBC.syscall(_LANDLOCK_RESTRICT_SELF, landlock, 0))
+        _checked_result(_LIBC.syscall(_LANDLOCK_RESTRICT_SELF, landlock, 0))
         fcntl.ioctl(landlock, termios.FIOCLEX)
     if seccomp:
         code = ctypes.create_string_buffer(seccomp, len(seccomp))
         program = struct.pack("HxxxxxxP", len(seccomp) // 8, ctypes.addressof(code))
-        _checked(_LIBC.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0))
+        _checked_result(_LIBC.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, program, 0, 0))
 
 
 def _write_file(path: str, text: str) -> None:
@@ -211,7 +211,7 @@ def _write_file(path: str, text: str) -> None:
         file.write(text)
 
 
-def _checked(answer: int) -> int:
+def _checked_result(answer: int) -> int:
     if answer < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

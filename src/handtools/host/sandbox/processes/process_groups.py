@@ -165,7 +165,7 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
         for letter, limit in (
             ("c", order["limits"].get("RLIMIT_CORE", 0)),
             ("n", order["limits"].get("RLIMIT_NOFILE")),
-            ("f", _blocks(order["limits"].get("RLIMIT_FSIZE"))),
+            ("f", _size_in_blocks(order["limits"].get("RLIMIT_FSIZE"))),
         )
         if limit is not None
     ]
@@ -205,7 +205,7 @@ def _ignores_signals() -> bool:
     return any(signal.getsignal(number) == signal.SIG_IGN for number in others)
 
 
-def _blocks(size: int | None) -> int | None:
+def _size_in_blocks(size: int | None) -> int | None:
     return None if size is None else max(size // _FILE_SIZE_BLOCK_BYTES, 1)
 
 

@@ -189,7 +189,7 @@ class RunningProcess:
         self._pipes = make_child_process_streams(launch)
         apart = self._pipes.sources if self._pipes.error_source is not None else ()
         self._streams = {source: OutputEnds() for source in apart}
-        self._thread = threading.Thread(target=self._watch, name="handtools-command", daemon=True)
+        self._thread = threading.Thread(target=self._run_in_thread, name="handtools-command", daemon=True)
         self._thread.start()
 
     @property
@@ -234,10 +234,10 @@ class RunningProcess:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    def _watch(self) -> None:
+    def _run_in_thread(self) -> None:
         try:
             with self._stage(self._launch) as confined:
-                ended = self._carried(confined)
+                ended = self._run_confined(confined)
                 if ended.ended == "cancelled":
                     raise _Cancelled(ended)
             self._on_exit(ended)
@@ -255,15 +255,15 @@ class RunningProcess:
             self._pipes.close()
             os.close(self._closer)
 
-    def _carried(self, confined: ConfinedLaunch) -> CommandExit:
+    def _run_confined(self, confined: ConfinedLaunch) -> CommandExit:
         pool: SupervisorPoolPort = SUPERVISORS if supervisor_client.has_supervisors() else PROCESS_GROUPS
         crew = confined.pool or pool
         self._alarm = confined.private_file_alarm
         hired: Any = crew.take()
         try:
-            answer = self._follow(hired, confined)
+            answer = self._run_with_supervisor(hired, confined)
         except PeerGone:
-            answer = self._lost(hired)
+            answer = self._kill_without_supervisor(hired)
         else:
             crew.give_back(hired)
         self._drain()
@@ -273,9 +273,11 @@ class RunningProcess:
             for output in (self.output, *self._streams.values()):
                 output.withhold()
         self.output.close()
-        return self._exit(answer)
+        return self._command_exit(answer)
 
-    def _follow(self, supervisor: LaunchSupervisor, confined: ConfinedLaunch) -> CommandEndAnswer:
+    def _run_with_supervisor(
+        self, supervisor: LaunchSupervisor, confined: ConfinedLaunch
+    ) -> CommandEndAnswer:
         """Start the command, read its output until it ends, and return the supervisor's report."""
         supervisor.send_order(
             start_order(confined, self._mark), (*self._pipes.theirs, *extra_fds(confined))
@@ -288,7 +290,7 @@ class RunningProcess:
         # The timeout starts when the command runs: its container may have to be created first.
         deadline = shown + PROCESS_START_TIMEOUT_SECONDS
         while True:
-            ready = {fd for fd, _ in waiting.poll(self._pause(shown, deadline))}
+            ready = {fd for fd, _ in waiting.poll(self._poll_milliseconds(shown, deadline))}
             self._take_ready(ready, waiting)
             if self._alarm is not None and self._alarm.fd in ready:
                 os.eventfd_read(self._alarm.fd)
@@ -305,12 +307,12 @@ class RunningProcess:
             if self._wake in ready or now >= deadline:
                 self._how = self._wanted or "timeout"
                 supervisor.send_order(EndOrder(order="end", gently=True))
-                return self._ending(supervisor)
+                return self._wait_for_end_report(supervisor)
             if self._show and now - shown >= SHOW_INTERVAL_SECONDS and self.output.bytes:
                 shown = now
-                self._tell(self._show)
+                self._show_progress(self._show)
 
-    def _ending(self, supervisor: LaunchSupervisor) -> CommandEndAnswer:
+    def _wait_for_end_report(self, supervisor: LaunchSupervisor) -> CommandEndAnswer:
         """Wait for the report of a supervisor that is killing the command, while draining the pipes."""
         waiting = select.poll()
         for fd in (supervisor.line.fileno(), *self._pipes.sources):
@@ -325,7 +327,7 @@ class RunningProcess:
             self._take_ready(ready, waiting)
         raise PeerGone
 
-    def _lost(self, supervisor: LaunchSupervisor) -> CommandEndReport:
+    def _kill_without_supervisor(self, supervisor: LaunchSupervisor) -> CommandEndReport:
         """Handle a dead or stuck supervisor: its child dies with it; others are found by environment."""
         supervisor.abandon()
         self._how = self._wanted or "killed"
@@ -334,17 +336,17 @@ class RunningProcess:
             status=signal.SIGKILL, peak=0, left=0, survivors=survivors, starved=False, over=""
         )
 
-    def _pause(self, shown: float, deadline: float) -> float:
+    def _poll_milliseconds(self, shown: float, deadline: float) -> float:
         until = min(deadline, shown + SHOW_INTERVAL_SECONDS) if self._show else deadline
         return max(until - time.monotonic(), 0.0) * 1000 + 1
 
     def _take_ready(self, ready: set[int], waiting: "select.poll") -> None:
         """Read from the sources that are ready, and unregister those at EOF."""
         for source in self._pipes.sources:
-            if source in ready and not self._take(source):
+            if source in ready and not self._read_output(source):
                 waiting.unregister(source)
 
-    def _take(self, source: int) -> bool:
+    def _read_output(self, source: int) -> bool:
         """Read available output; False at EOF."""
         try:
             data = os.read(source, OUTPUT_READ_BYTES)
@@ -372,16 +374,16 @@ class RunningProcess:
         while before != self.output.bytes:
             before = self.output.bytes
             for source in self._pipes.sources:
-                self._take(source)
+                self._read_output(source)
 
-    def _tell(self, show: ShowOutput) -> None:
+    def _show_progress(self, show: ShowOutput) -> None:
         output = self.output.snapshot()
         newest = (output.tail or output.head)[-SHOWN_TAIL_BYTES:]
         text = plain_output(decode_output(newest, starts=len(newest) < SHOWN_TAIL_BYTES, ends=False))
         clipped = output.bytes > SHOWN_TAIL_BYTES
         show(OutputProgress(text, output.bytes, output.lines, clipped=clipped, kept=output.kept))
 
-    def _exit(self, answer: CommandEndAnswer) -> CommandExit:
+    def _command_exit(self, answer: CommandEndAnswer) -> CommandExit:
         seconds, output = time.monotonic() - self.started, self.output.snapshot()
         if "refused" in answer:
             return CommandExit(code=127, seconds=seconds, output=output, fault=answer["refused"])

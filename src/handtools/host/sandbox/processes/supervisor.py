@@ -84,14 +84,14 @@ class Supervisor:
         while True:
             if self.command is None and self.next_child is None:
                 self.next_child = _prefork()
-            ready = {fd for fd, _ in waiting.poll(self._pause())}
+            ready = {fd for fd, _ in waiting.poll(self._poll_milliseconds())}
             if owner in ready:
                 return
             if self.wake in ready:
                 self.reap(0.0)
                 if self.command and self.command.status is not None:
                     self.kill_rest_and_report(gently=False)
-            self._look()
+            self._check_limits()
             if self.line.fileno() in ready:
                 message: SupervisorOrder
                 message, fds = receive_message_and_fds(self.line)
@@ -102,12 +102,12 @@ class Supervisor:
                 elif self.command:
                     self.kill_rest_and_report(gently=message["gently"])
 
-    def _pause(self) -> float | None:
+    def _poll_milliseconds(self) -> float | None:
         """Return the milliseconds until the next poll of limits; None if there is nothing to poll."""
         watch = self.command.monitor if self.command else None
         return max(watch.due - time.monotonic(), 0.0) * 1000 + 1 if watch else None
 
-    def _look(self) -> None:
+    def _check_limits(self) -> None:
         child = self.command
         if child and child.monitor and time.monotonic() >= child.monitor.due:
             child.over = child.monitor.look(lambda: running_pids(self.cgroup))
@@ -127,7 +127,7 @@ class Supervisor:
             limits["RLIMIT_DATA"] = order["memory"]
         if order["processes"] is not None and "processes" not in kept:
             limits["RLIMIT_NPROC"] = self.others + order["processes"]
-        apprentice, refusal = self._told(order, fds)
+        apprentice, refusal = self._exec_in_child(order, fds)
         for fd in fds:
             os.close(fd)
         if refusal:
@@ -156,14 +156,14 @@ class Supervisor:
         for fd in (*fds, *opened):
             os.close(fd)
 
-    def _told(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
+    def _exec_in_child(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
         """Have a preforked child exec the order; returns it and why exec failed. Replaces a dead child."""
         apprentice, self.next_child = self.next_child or _prefork(), None
         with apprentice.line as line:
             try:
                 send_message(line, order, fds)
             except PeerGone:
-                return self._told(order, fds)
+                return self._exec_in_child(order, fds)
             return apprentice, b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
     def kill_rest_and_report(self, *, gently: bool) -> None:

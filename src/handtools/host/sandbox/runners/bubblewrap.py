@@ -170,11 +170,11 @@ class BubblewrapRunner:
         if not seccomp.architecture_known():
             return f"There is no seccomp filter for {seccomp.machine_architecture()}."
         try:
-            return self._probed(program)
+            return self._probe_failure(program)
         except (OSError, programs.ProgramTimeout, HostError) as error:
             return f"Can't run bwrap: {error}"
 
-    def _probed(self, program: programs.Program) -> str:
+    def _probe_failure(self, program: programs.Program) -> str:
         """Run `true` in bubblewrap once as a test; returns why it failed, or ""."""
         said = programs.run_program(program, ["--version"], _PROBE_BOUNDS).output.decode()
         version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])

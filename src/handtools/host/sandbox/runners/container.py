@@ -90,18 +90,20 @@ class ContainerRunner:
             launch.is_open,
             writes_apart=writes_apart,
         )
-        hide, notes = self._hidden(launch.root, covered.hidden, writes_apart=writes_apart)
+        hide, notes = self._masks_and_notes(launch.root, covered.hidden, writes_apart=writes_apart)
         if covered.alarm is not None:
             covered.alarm.set_hidden((*hide.files, *hide.folders))
         kept = tuple(hidden.read_only_paths(launch, covered.read_only, writes_apart=writes_apart))
         mounts: tuple[Mount, ...] = ()
         if not writes_apart:
-            shape = self._shape(launch, hide, kept)
+            shape = self._container_spec(launch, hide, kept)
         else:
             # Workspace paths are masked again on top of each overlay; a worktree's git folder is outside
             # it.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
-            shape = self._shape(launch, MaskedPaths(), tuple(path for path in kept if path not in inner))
+            shape = self._container_spec(
+                launch, MaskedPaths(), tuple(path for path in kept if path not in inner)
+            )
             mounts = tuple(_mask_mounts(hide, inner, self._containers.empty_mount_sources))
         return ConfinedLaunch(
             launch=launch,
@@ -118,7 +120,7 @@ class ContainerRunner:
     def release_workspace(self, root: str) -> None:
         self._containers.release_workspace(root)
 
-    def _hidden(
+    def _masks_and_notes(
         self, root: str, private_paths: Iterable[str], *, writes_apart: bool
     ) -> tuple[MaskedPaths, tuple[str, ...]]:
         """Return the paths to mask, and notes about other files that are hidden with them."""
@@ -130,7 +132,7 @@ class ContainerRunner:
         files = tuple(dict.fromkeys((*private.files, *inside)))
         return MaskedPaths(files, private.folders), tuple(notes)
 
-    def _shape(self, launch: Launch, masks: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
+    def _container_spec(self, launch: Launch, masks: MaskedPaths, kept: tuple[str, ...]) -> ContainerSpec:
         limits = with_default_limits(launch.limits)
         return ContainerSpec(
             image=self.image,
@@ -151,17 +153,21 @@ class ContainerRunner:
         if problem:
             return problem
         try:
-            return self._probed()
+            return self._probe_failure()
         except (OSError, HostError) as error:
             return f"Can't start a container with {self.image}: {error}"
 
-    def _probed(self) -> str:
+    def _probe_failure(self) -> str:
         """Test once whether a container can read a file of this machine; returns why it failed, or "".
 
         The engine may be on another machine.
         """
         with _probe_folder() as (root, word, _):
-            return "" if self._read(root) == word else "Docker can't mount this machine's folders."
+            return (
+                ""
+                if self._read_in_container(root) == word
+                else "Docker can't mount this machine's folders."
+            )
 
     @property
     def can_mount_overlay(self) -> bool:
@@ -174,10 +180,10 @@ class ContainerRunner:
             return False
         with _probe_folder() as (root, _, other), contextlib.suppress(OSError, HostError):
             mounts_over = Mount(os.path.join(root, "other"), root, flags=_MS_BIND)
-            return self._read(root, mounts_over) == other
+            return self._read_in_container(root, mounts_over) == other
         return False
 
-    def _read(self, root: str, *mounts: Mount) -> str:
+    def _read_in_container(self, root: str, *mounts: Mount) -> str:
         """Read the file `word` in the folder `root` with a command in a container."""
         limits = CommandLimits(seconds=_PROBE_SECONDS)
         launch = Launch(argv=("cat", "word"), env={}, cwd=root, root=root, limits=limits)

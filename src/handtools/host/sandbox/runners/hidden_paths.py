@@ -40,14 +40,14 @@ class _Layer:
         self.top = top
         self._root = root
         self._made: dict[Path, os.stat_result] = {}
-        self._folder(top)
+        self._create_folder(top)
 
     def prepare_mask_path(self, path: str) -> Path:
         """Create the parent folders in the layer for a workspace path; returns its path in the layer."""
         place = self.top / os.path.relpath(path, self._root)
         for above in reversed(place.relative_to(self.top).parents):
             if self.top / above not in self._made:
-                self._folder(self.top / above)
+                self._create_folder(self.top / above)
         return place
 
     def copy_folder_metadata(self) -> None:
@@ -58,7 +58,7 @@ class _Layer:
             folder.chmod(stat.S_IMODE(facts.st_mode))
             os.utime(folder, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
-    def _folder(self, place: Path) -> None:
+    def _create_folder(self, place: Path) -> None:
         self._made[place] = os.stat(os.path.join(self._root, place.relative_to(self.top)))
         place.mkdir(0o700)
 

@@ -75,7 +75,7 @@ class LandlockRunner:
     def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
         """Return the launch with a Landlock ruleset and a seccomp filter."""
         user, notes = workspace_owner(launch.root), launch.host_list_notes
-        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        home, temporary = os.path.join(self._private_home, "home"), os.path.join(self._private_home, "tmp")
         scratch = resources.session_folders
         if scratch and user_can_reach(scratch.home, user):
             home, temporary = scratch.home, scratch.temporary
@@ -98,8 +98,8 @@ class LandlockRunner:
                 )
             else:
                 for folder in (
-                    self._private,
-                    *(os.path.join(self._private, name) for name in ("home", "tmp")),
+                    self._private_home,
+                    *(os.path.join(self._private_home, name) for name in ("home", "tmp")),
                 ):
                     os.chown(folder, *user)
         sockets: seccomp.SeccompSocketMode = "own" if launch.network == "on" else "none"
@@ -131,7 +131,7 @@ class LandlockRunner:
         network = launch.network == "on"
         special = (launch.frozen, launch.readable, launch.writable)
         key = (launch.root, launch.env.get("HOME"), launch.terminal is not None, network, special)
-        state = self._state(launch)
+        state = self._granted_files_state(launch)
         with self._lock:
             known, rules = self._rules.get(key, (None, -1))
             if known != state:
@@ -141,16 +141,16 @@ class LandlockRunner:
                 self._rules[key] = state, rules
             return os.dup(rules)
 
-    def _state(self, launch: Launch) -> tuple[object, ...]:
+    def _granted_files_state(self, launch: Launch) -> tuple[object, ...]:
         """Return a cache key: the inodes of granted trees, and mtimes of folders granted in part."""
         secret = hidden.system_secrets()
         parts = {"/etc", *(os.path.dirname(path) for path in (*secret.files, *secret.folders))}
         return (
-            *map(_file_identity, (*self._trees(launch), *workspace_folders(launch.root).values())),
+            *map(_file_identity, (*self._readable_trees(launch), *workspace_folders(launch.root).values())),
             *map(_modified_at, sorted(parts)),
         )
 
-    def _trees(self, launch: Launch) -> tuple[str, ...]:
+    def _readable_trees(self, launch: Launch) -> tuple[str, ...]:
         """Return the folders that may be read and executed in full."""
         system = [path for path in (*profile.SANDBOX_SYSTEM_FOLDERS, *_OTHER_TREES) if path != "/etc"]
         return (
@@ -162,7 +162,7 @@ class LandlockRunner:
 
     def _grants(self, launch: Launch) -> Iterator[tuple[str, int]]:
         """Yield pairs of a path and the access rights granted below it."""
-        for path in self._trees(launch):
+        for path in self._readable_trees(launch):
             yield path, READ_ACCESS
         secret = hidden.system_secrets()
         yield "/etc", LIST_ACCESS
@@ -175,11 +175,11 @@ class LandlockRunner:
             yield folder, READ_ACCESS if launch.frozen else WRITE_ACCESS
             if name:
                 yield launch.root, READ_ACCESS  # it contains the symlinks to its folders
-        for path in (self._private, *launch.writable):
+        for path in (self._private_home, *launch.writable):
             yield path, WRITE_ACCESS
 
     @cached_property
-    def _private(self) -> str:
+    def _private_home(self) -> str:
         """A private home and temporary folder that exist as long as this runner."""
         return make_private_home(self)
 

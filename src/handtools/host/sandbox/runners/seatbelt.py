@@ -140,7 +140,7 @@ class SeatbeltRunner:
         for folder in workspace_folders(launch.root).values():
             if any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/System")):
                 raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
-        home, temporary = os.path.join(self._private, "home"), os.path.join(self._private, "tmp")
+        home, temporary = os.path.join(self._private_home, "home"), os.path.join(self._private_home, "tmp")
         if scratch := resources.session_folders:
             home, temporary = scratch.home, scratch.temporary
             launch = replace(launch, writable=(*launch.writable, scratch.caches))
@@ -182,6 +182,6 @@ class SeatbeltRunner:
                 yield PathGrant(os.path.realpath(path), access)  # rules match real paths
 
     @cached_property
-    def _private(self) -> str:
+    def _private_home(self) -> str:
         """A private home and temporary folder that exist as long as this runner."""
         return make_private_home(self)

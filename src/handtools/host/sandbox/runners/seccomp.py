@@ -120,7 +120,8 @@ def _deny(error: int, *calls: str) -> list[SyscallRule]:
 
 _ALWAYS_DENIED = (
     # Mounts and namespaces: the sandbox itself.
-    *_deny(errno.EPERM, "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr"),
+    *_deny(errno.EPERM, "mount", "umount2", "pivot_root", "chroot", "move_mount"),
+    *_deny(errno.EPERM, "open_tree", "open_tree_attr"),
     *_deny(errno.EPERM, "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
     *_deny(errno.EPERM, "setns", "open_by_handle_at"),
     SyscallRule("clone", errno.EPERM, (ArgumentCheck(0, "bits", (_NEW_NAMESPACES,)),)),
@@ -131,7 +132,8 @@ _ALWAYS_DENIED = (
     *_deny(errno.EPERM, "pidfd_getfd", "kcmp"),
     # Ways around this filter, and parts of the kernel with a history of vulnerabilities.
     *_deny(errno.ENOSYS, "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret"),
-    *_deny(errno.EPERM, "bpf", "perf_event_open", "userfaultfd", "fanotify_init", "move_pages", "migrate_pages"),
+    *_deny(errno.EPERM, "bpf", "perf_event_open", "userfaultfd", "fanotify_init"),
+    *_deny(errno.EPERM, "move_pages", "migrate_pages"),
     *_deny(errno.EPERM, "add_key", "request_key", "keyctl"),
     # The machine: modules, clocks, swap, accounting, I/O ports, host names.
     *_deny(errno.EPERM, "init_module", "finit_module", "delete_module", "create_module", "kexec_load"),
