@@ -2,8 +2,9 @@
 
 Also maps a line number through a diff (`line_after_edits`).
 
-Three exact searches are combined, because each is fast where the others are slow: `_lcs_by_hunt_szymanski` if few pairs of
-lines are equal, `_lcs_by_myers` if few lines changed, and rapidfuzz's bit table otherwise, for repetitive text.
+Three exact searches are combined, because each is fast where the others are slow: `_lcs_by_hunt_szymanski` if few
+pairs of lines are equal, `_lcs_by_myers` if few lines changed, and rapidfuzz's bit table otherwise, for repetitive
+text.
 """
 
 from bisect import bisect_left, bisect_right
