@@ -44,7 +44,7 @@ class EditAgentDetails(BaseModel):
 
 
 def _no_locks(_: EditAgentParams) -> Iterable[str]:
-    """Lock no paths: a model may take minutes, so the file is locked and compared only at the end."""
+    """Lock no paths at the start: the model may take minutes, so the file is locked only to be written."""
     return ()
 
 

@@ -27,7 +27,7 @@ PAGE_BYTES = web.MAX_WEB_PAGE_BYTES
 DEFAULT_FETCH_TOKENS = 8_000
 MAX_HEADINGS = 60
 MAX_DOCUMENT_PREVIEWS = 100
-"""Most previews made of one document, of forty pages each."""
+"""Maximum number of previews made of one document; each covers forty pages."""
 
 
 class FetchParams(BaseModel):
@@ -53,7 +53,7 @@ class FetchDetails(BaseModel):
     encoding: str = ""
     bytes: int = 0
     tokens: int = 0
-    """Number of tokens of all the requested text."""
+    """Number of tokens of the requested text, including text that is not shown."""
     shown_tokens: int = 0
     cursor: str | None = None
     sections: list[str] = Field(default=[])

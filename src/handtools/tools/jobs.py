@@ -23,13 +23,13 @@ from handtools.tools.commands.exit_text import changes_and_notes
 
 JOB_OUTPUT_PAGE_BYTES = 16_000
 SCREEN_BYTES = 128 << 10
-"""Most bytes of recent output used to render the terminal screen."""
+"""Maximum number of bytes of recent output used to render the terminal screen."""
 MAX_WAIT_SECONDS = 300
 REACTION_SECONDS = 0.3
 """Seconds between sending input and reading the output."""
 
 LISTEN_SECONDS = 5.0
-"""Maximum wait for a job to listen before its port is published."""
+"""How many seconds to wait for a job to listen before its port is published."""
 
 
 class JobsParams(BaseModel):
@@ -61,7 +61,7 @@ class JobsDetails(BaseModel):
     cursor: int = 0
     ports: list[int] = []
     urls: list[str] = []
-    """URLs of its published ports for the user."""
+    """URLs at which the user can reach the job's published ports."""
 
 
 @tool(effects=("run", "change", "publish"))
@@ -156,7 +156,8 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
 async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
     if job.exit is None:
         return []
-    # The change belongs to the call that started the job, whose result came before it.
+    # The change is recorded for the call that started the job, but that call's result was returned before
+    # the change was known. So its number is shown here.
     number = [f"(Change {job.exit.changes.entry}.)"] if job.exit.changes else []
     return [*await changes_and_notes(ctx.search, job.exit), *number]
 

@@ -1,4 +1,4 @@
-"""Tool `list`: lists a folder's entries below its path, several levels as a tree."""
+"""Tool `list`: lists the entries of a folder under its path; several levels are shown as a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -133,8 +133,8 @@ def _with_link_signs(listing: FolderListing) -> Sequence[str]:
     ]
 
 
-def _tree_rows(listing: FolderListing, above: str) -> list[str]:
-    """Format entries as a tree: full paths, or names below a folder that is shown too."""
+def _nested(listing: FolderListing, above: str) -> list[str]:
+    """Format entries as a tree: names below their folder if that is listed too, otherwise full paths."""
     levels = {above: 0} if above else {}
     rows = []
     for path, row in zip(listing.paths, _with_link_signs(listing), strict=True):

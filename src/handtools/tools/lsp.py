@@ -37,7 +37,7 @@ _LAST_NAME = re.compile(r"[^\W\d][\w$]*\Z")
 async def symbol_position(
     syntax: Syntax, path: str, data: bytes, symbol: str, line: int | None
 ) -> TextPosition:
-    """Find the position of a name on or near a line; without a line, at its definition in the file."""
+    """Find the position of a name on or near a line; if no line is given, at its definition in the file."""
     rows = [without_line_ending(row) for row in split_lines(decode(data).body)]
     match = _LAST_NAME.search(symbol)
     if match is None:
@@ -130,7 +130,7 @@ class LspDetails(BaseModel):
     titles: list[str] = Field(default=[])
     diagnostics: list[LspError] = Field(default=[])
     unknown: list[str] = Field(default=[])
-    """Files for which the server could not give certain diagnostics."""
+    """Files for which it is unknown whether they have errors."""
     changed: list[str] = Field(default=[])
     cursor: str | None = None
 

@@ -21,7 +21,7 @@ _PLANS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 class UndoParams(BaseModel):
     """Arguments of the `undo` tool."""
 
-    # Models send change numbers as integers, too.
+    # Models sometimes send change numbers as integers.
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     scope: Literal["last", "call", "turn", "session", "path"] | None = Field(
@@ -66,7 +66,7 @@ class UndoDetails(BaseModel):
 
     @property
     def failed(self) -> bool:
-        """Whether nothing was undone because every file changed since."""
+        """Whether nothing was undone because every file has changed since."""
         return bool(self.conflicts) and not self.restored
 
     @property
@@ -110,8 +110,8 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     return Result(_result_text(undone, dry_run=params.dry_run), details)
 
 
-def _scope_and_name(params: UndoParams) -> tuple[UndoScope, str]:
-    """Return scope and name of the changes to undo; raises if they are ambiguous."""
+def _target(params: UndoParams) -> tuple[UndoScope, str]:
+    """Return the scope and name of the changes to undo; raises if the arguments don't fit together."""
     if params.since:
         if params.name or params.scope:
             raise InvalidInput("`since` can't be combined.", hint="Leave out `scope` and `name`.")

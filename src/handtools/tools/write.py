@@ -77,8 +77,11 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     return Result(f"{verb} {path} ({len(after):,} bytes).{unseen}", details)
 
 
-async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
-    """Return the bytes to be replaced, and a sentence if the agent has not read them."""
+async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
+    """Return the bytes to be replaced, and a note if the agent has not read them.
+
+    For a new file, these are None and an empty string.
+    """
     facts = await ctx.files.facts(params.path)
     if params.path.endswith("/") or (facts is not None and facts.kind == "folder"):
         hint = "Send the path of a file; missing parent folders are created."

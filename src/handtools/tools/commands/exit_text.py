@@ -17,6 +17,6 @@ async def changes_and_notes(search: Search, command_exit: CommandExit) -> list[s
 
 
 async def changes_text(search: Search, changes: RecordedChanges) -> str:
-    """Return the changed files as a sentence without its final period; ignored files are only counted."""
+    """Return the changed files as a sentence without a final period; ignored files are only counted."""
     ignored = await search.find_ignored_paths([each.path for each in changes.touched])
     return changed_files_text([ChangedFile(each.action, each.path) for each in changes.touched], ignored)

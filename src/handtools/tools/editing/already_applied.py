@@ -1,4 +1,4 @@
-"""Detection of already applied edits: the file has the new text instead of the old one, or around it."""
+"""Detects edits that a file already contains: the new text is there instead of the old text, or around it."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from handtools.tools.editing.normalized_lines import (
     substring_offsets,
 )
 
-# The fewest letters and digits of new text that are not a coincidence at the edited lines, and anywhere in
-# the file.
+# How many letters and digits of new text rule out a coincidence: where the old text was expected, anywhere
+# in the file, and right next to the edited lines.
 _MIN_LETTERS = 16
 _MIN_LETTERS_ANYWHERE = 24
 _MIN_LETTERS_BESIDE = 8
@@ -68,8 +68,11 @@ def find_applied_around_lines(
     return None
 
 
-def _has_significant_text(text: str) -> bool:
-    """Whether text has letters or digits, or is one non-blank line; lines of only brackets don't count."""
+def _adds(text: str) -> bool:
+    """Whether a text has letters or digits, or is one non-blank line.
+
+    Several lines of only brackets don't count.
+    """
     return any(map(str.isalnum, text)) or ("\n" not in text and bool(text.strip()))
 
 
@@ -86,9 +89,10 @@ class WidenedEdit:
 def widen_edit_by_present_lines(
     line_index: LineIndex, first: int, last: int, old: list[str], new: list[str]
 ) -> WidenedEdit | None:
-    """Extend an edit by lines that `new` adds at an edge and the file already has there; None if none.
+    """Extend an edit by lines that `new` adds at its start or end and the file already has there.
 
-    A model that leaves out lines of `old` but includes them in `new` does not mean to duplicate them.
+    Returns None if there are none. A model that leaves out lines of `old` but includes them in `new` does not
+    mean to duplicate them.
     """
     above = _at_edge(line_index.lines_without_ends[:first][::-1], old, new)
     below = _at_edge(line_index.lines_without_ends[last:], old[::-1], new[::-1])
@@ -105,12 +109,13 @@ def widen_edit_by_present_lines(
 
 
 def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
-    """Count the file's rows next to the edited lines that `new` also adds there, and those lines of `new`.
+    """Find the lines that `new` adds at one edge and the file already has there.
 
-    `old` and `new` start at the outer edge of the arguments; `rows` goes from the edited lines outwards.
+    Returns how many rows of the file and how many lines of `new` they are, or None if there are none. `old`
+    and `new` start at the outer edge of the arguments; `rows` goes from the edited lines outwards.
     """
     edits = diff_line_edits(old, new)
-    # A line that replaces another one, or that `old` has elsewhere, was not left out.
+    # Lines that replace others, or that `old` contains elsewhere, were not left out of `old`.
     if not edits or edits[0].end_a:
         return None
     known = {normalize_for_matching(line) for line in old if not is_blank(line)}
@@ -129,9 +134,9 @@ def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int]
 
 
 def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyApplied | None:
-    """Detect that the file has the new text instead of the old one.
+    """Detect that the file has the new text instead of the old text.
 
-    Returns None if it does not, or if it may be a coincidence.
+    Returns None if it does not, or if the new text may be there by coincidence.
     """
     wanted = lines.convert_line_ends(new, "\n").strip("\n")
     letters = sum(map(str.isalnum, wanted))
@@ -149,10 +154,10 @@ def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyA
         and _goes_on(near, there)
     ):
         return None
-    # Nothing like the old text is left, or it is right here, or the new text is too long to be a
-    # coincidence.
-    is_made = near is None or _has_overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
-    return _already_applied_outcome(line_index, there) if is_made else None
+    # The edit was made if nothing like the old text remains, if the new text is where the old text should
+    # be, or if it is too long to be there by coincidence.
+    is_made = near is None or _overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
+    return _done(line_index, there) if is_made else None
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
@@ -162,7 +167,7 @@ def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
 
 
 def _goes_on(near_excerpt: Excerpt, excerpt: Excerpt) -> bool:
-    """Whether the new text is inside a longer run of lines like the old text: some are not removed yet."""
+    """Whether the new text is part of a longer block like the old text, with lines still to be removed."""
     inside = near_excerpt.line <= excerpt.line and excerpt.end_line <= near_excerpt.end_line
     return inside and len(excerpt.lines) < len(near_excerpt.lines)
 

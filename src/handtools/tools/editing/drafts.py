@@ -102,7 +102,7 @@ def already_applied_text(already_applied: AlreadyApplied) -> str:
 
 
 def match_note(outcome: EditApplied | AlreadyApplied) -> str:
-    """Return a sentence on how the text differed from the match; empty for an exact match."""
+    """Return a sentence on how the text sent differs from the text it matched; empty for an exact match."""
     if isinstance(outcome, AlreadyApplied):
         return f" Nothing to do: the change was already applied at {outcome.where}."
     return _inexact_match_note(outcome)
@@ -192,7 +192,7 @@ class Draft:
         return self.path.endswith(NOTEBOOK_SUFFIX) and is_notebook(self.source_text.body)
 
     def insert(self, line: int, text: str) -> None:
-        """Insert text as a separate line.
+        """Insert text as separate lines, starting at line number `line`.
 
         Raises for a notebook, whose file lines differ from the lines shown.
         """
@@ -265,8 +265,8 @@ class Draft:
             self.source_text.body, self._text, common_ends=self._line_counted_common_ends()
         )
 
-    def _line_counted_common_ends(self) -> KnownCommonEnds:
-        """Return the unchanged ends with their lines counted; cached for large files."""
+    def _counted(self) -> KnownCommonEnds:
+        """Return the unchanged ends with the line feeds of the start counted; the count is cached."""
         if self.common_ends.feeds is None:
             feeds = self.source_text.body.count("\n", 0, self.common_ends.head)
             self.common_ends = self.common_ends._replace(feeds=feeds)
@@ -279,15 +279,15 @@ def _printable_diff(diff: str) -> str:
 
 @dataclass(slots=True)
 class DraftSet:
-    """Drafts of several files that are written together or not at all; each step sees the earlier ones."""
+    """Drafts of several files, written together or not at all; each step sees the results of earlier ones."""
 
     files: Files
     drafts: dict[str, Draft] = field(default_factory=dict)
     removed_drafts: dict[str, Draft] = field(default_factory=dict)
 
     async def open(self, path: str) -> Draft:
-        """Return the draft of a file as earlier steps left it, reading the file on first use."""
-        key = await self._normalized_path(path)
+        """Return the draft of a file with the changes of earlier steps, reading the file on first use."""
+        key = await self._key(path)
         self._refuse_removed(path, key)
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)

@@ -29,7 +29,7 @@ from handtools.tools.editing.non_fuzzy_edits import old_string_with_line_end
 MAX_EDIT_AGENT_ROUNDS = 5
 MAX_WHOLE_FILE_LINES = 2_000
 MAX_WHOLE_FILE_TOKENS = 30_000
-"""Larger files are shown as an outline and the parts that the instructions seem to refer to."""
+"""Files with more tokens than this are shown as an outline with the parts that the instructions may mean."""
 MAX_PROMPT_FILE_LINES = 1_200
 MAX_ANSWER_CHARS = 1_000_000
 
@@ -40,7 +40,7 @@ _EDIT_DIRECTLY_HINT = "Nothing was written. Give more precise instructions, or u
 class EditAgentSession:
     """One conversation of the edit agent with its model.
 
-    The file is written only after every edit matches.
+    The file is written only once all edits have matched.
     """
 
     model: ModelCallback
@@ -52,7 +52,7 @@ class EditAgentSession:
     rounds: int = 0
     pairs: list[OldNewPair] = field(default_factory=list)
     there: int = 0
-    """Number of edits that were already applied."""
+    """Number of the model's edits that the file already contained."""
     _line_ranges: list[LineRange] = field(default_factory=list)
     _tags: AnswerTags = field(init=False)
 
@@ -116,7 +116,7 @@ class EditAgentSession:
                 if not stream.why_incomplete():
                     break
         left = stream.why_incomplete()
-        # A request for more lines also ends a response.
+        # A response may also end with a request for more lines, which is then one of the open points.
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
     async def _process_answer_event(self, piece: EditAnswerEvent) -> list[str]:
@@ -155,8 +155,8 @@ class EditAgentSession:
         self.say(f"{self.draft.path}: edit {len(self.pairs)} applied at line {line}\n")
         return []
 
-    def _report_edit_line(self, old: str) -> None:
-        """Report which line an edit changes as progress, while its new text is still streaming."""
+    def _announce(self, old: str) -> None:
+        """Report as progress which line an edit changes, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_number_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.pairs) + 1} goes to line {line}\n")

@@ -170,8 +170,8 @@ class EditStreamParser:
     def _events_of_tag_content(self, inside: _Inside, held: str) -> list[EditAnswerEvent]:
         nested = self._tag.search(held)
         if nested is not None:
-            # The file does not contain such a tag, so the model forgot a closing tag: any repair would be a
-            # guess.
+            # The tags were chosen so that the file contains none of them, so the model forgot a closing
+            # tag: any repair would be a guess.
             self._old = None
             return [MalformedAnswer(f"{nested[0]} inside <{inside}{self.tags.suffix}>")]
         text = _without_framing_line_ends(held)
@@ -199,7 +199,7 @@ INSTRUCTION_WORD = re.compile(r"[^\W\d]\w{2,}")
 PROMPT_CONTEXT_LINES = 25
 """Lines shown on either side of a line that the instructions seem to refer to."""
 MAX_LINES_OF_A_WORD = 40
-"""A word of the instructions on more lines than this is not used to choose the lines to show."""
+"""A word of the instructions that occurs on more lines than this does not influence which lines are shown."""
 
 
 EDIT_PROMPT_TEMPLATE = """\
@@ -214,7 +214,7 @@ If it can't be done, write {cannot} instead. Leave nothing out of the new text."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileShownInPrompt:
-    """The part of the file that the prompt shows to the edit model: all, or an outline and line ranges."""
+    """The part of the file that the prompt shows to the model: all of it, or an outline and line ranges."""
 
     path: str
     lines: Sequence[str]
@@ -257,7 +257,10 @@ def edit_prompt(
 
 
 def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int) -> tuple[LineRange, ...]:
-    """Choose ranges of a long file around the rarest words of the instructions, or the file's start."""
+    """Choose the ranges of a long file to show: around the rarest words of the instructions.
+
+    Falls back to the start of the file. All ranges together have at most `most` lines.
+    """
     wanted = set(INSTRUCTION_WORD.findall(instructions))
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines, 1):

@@ -44,7 +44,7 @@ class CharSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchHint:
-    """The line at which the caller expects an edit, and how far from it the place may be."""
+    """The line at which the caller expects an edit, and how many lines away from it a match may be."""
 
     line: int
     within: int = 3
@@ -89,7 +89,7 @@ class AlreadyApplied:
 
 @dataclass(frozen=True, slots=True)
 class EditCandidate:
-    """One place where an ambiguous edit could apply: its line, and an `old_string` unique to it if any."""
+    """One place where an ambiguous edit could apply: its line and, if any, an `old_string` unique to it."""
 
     line: int
     text: str
@@ -132,4 +132,4 @@ class UnclearEdit(Exception):
         super().__init__(message)
         self.code: RefusalCode = code
         self.hint = hint
-        """What to do if sending other arguments would not help."""
+        """What the caller should do, if sending other arguments would not help; otherwise empty."""

@@ -27,13 +27,14 @@ MAX_OCCURRENCES = 20
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
-# The text after one of these on a line is a separate statement.
+# Text that follows one of these on the same line is a separate statement.
 _CLOSED = ("\n", "\r", ";", "{", "}", ">", ",")
 _TRAILING = re.compile(r"[ \t]+(?![^\r\n])")
 _MORE = re.compile(r"[^\w\r\n]*\w")
 _JOINER = "\u200d"
 _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-# From Thai on, most scripts don't separate words by spaces, except Latin and Greek between the other two.
+# Most scripts from Thai (U+0E00) on are written without spaces between words. The exceptions are the Latin
+# and Greek letters from U+1E00 up to U+2000.
 _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
@@ -106,7 +107,10 @@ def _replace_at(line_index: LineIndex, text: str, at: int, needle: str, wanted: 
 
 
 def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied | EditRefused | None:
-    """Replace all exact occurrences; refuse if different line endings hide some; None if there are none."""
+    """Replace all exact occurrences of `old`.
+
+    Refuses if different line endings hide some of them. Returns None if there are none.
+    """
     body = line_index.text
     mixed = uniform_ending(body) is None
     end = line_index.dominant_line_end
@@ -132,7 +136,7 @@ def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied 
 
 
 def _reads_as_replaced(line_index: LineIndex, after: str, old: str, new: str) -> bool:
-    """Whether a text has the expected lines: no occurrence missed, no line ending split or joined."""
+    """Whether `after` has the lines it should: no occurrence missed, no line ending split or joined."""
     mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
     return lines.convert_line_ends(after, "\n") == line_index.text_with_line_feeds.replace(mine, theirs)
 
@@ -188,9 +192,9 @@ def _cut_word(line_index: LineIndex, text: str, at: int, old: str, new: str) -> 
 
 
 def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """Refuse an edit that adds lines below one quoted without its indentation.
+    """Refuse an edit that adds lines below an old line that was quoted without its indentation.
 
-    Returns None if their depth is clear.
+    Returns None if the depth of the added lines is clear.
     """
     start = lines.line_start_offset(text, at)
     lost = text[start:at]
@@ -210,7 +214,7 @@ def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
-    """Whether an edit deletes whole lines except the first one's indentation, which the next would get."""
+    """Whether an edit deletes whole lines but leaves the first one's indentation before the next line."""
     return (
         not new
         and old.endswith(("\n", "\r"))
@@ -219,13 +223,16 @@ def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:
 
 
 def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
-    """Whether an edit deletes the end of a line with its line ending, which would join the next line."""
+    """Whether an edit deletes the end of a line with its line ending, and so joins the next line to it."""
     kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
 def _forgets_line_end(text: str, at: int, old: str, new: str) -> bool:
-    """Whether `new` lacks the line ending of whole old lines, without a final blank to join lines."""
+    """Whether `old` is whole lines and `new` lacks their final line ending.
+
+    A blank at the end of `new` means that joining the lines is intended.
+    """
     if not new or new[-1] in "\r\n \t" or not old.strip() or old[-1] not in "\r\n":
         return False
     kept = text[lines.line_start_offset(text, at) : at].strip(" \t")
@@ -258,7 +265,7 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
         return True
     deep = lost + leading_blanks(mine[0])
     if any(line.strip() == first.strip() and leading_blanks(line) != deep for line in mine[1:]):
-        # The edit removes the first line, so a lower line comes first and lost its indentation.
+        # The edit removes the first line: a lower line now comes first, quoted without its indentation.
         return first.strip() != mine[0].strip()
     # Only depths that occur in the other old lines are known to match the file's.
     sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
@@ -273,7 +280,7 @@ def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[st
 
 
 def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
-    """Whether lines would be added in the middle of a line, since the last line of `old` continues."""
+    """Whether lines would be added inside a line, because the file's line continues after `old`."""
     mine, theirs = (
         [lines.without_line_ending(line) for line in lines.split_lines(each)] for each in (old, new)
     )
@@ -283,7 +290,7 @@ def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
 
 
 def _replace_lines(line_index: LineIndex, at: int, old: str, new: str) -> EditApplied | EditRefused:
-    """Replace an exact match in a file with mixed line endings; every kept line keeps its line ending."""
+    """Replace an exact match in a file with mixed line endings; unchanged lines keep their line endings."""
     view = line_index.text_with_line_feeds
     start = lines.line_start_offset(view, at)
     stop = at + len(old)

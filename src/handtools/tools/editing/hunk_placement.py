@@ -1,7 +1,7 @@
 """Application of a patch's hunks to the text of one file: each in the only possible place, or refused.
 
-A place is found by the hunk's lines, its line number, the scopes named after `@@`, and the number of equal
-places.
+A place is found by the hunk's lines, its line number and the scopes named after `@@`. If as many places fit
+as there are equal hunks, they are matched in order.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from handtools.tools.editing.replacement import refuse_missing_old_string, repla
 MAX_HUNK_DRIFT = 3
 """How many lines above or below its stated line number a hunk may match."""
 MAX_LINES_COMPARED = 3_000_000
-"""Most lines that are compared for one patch, which takes a few seconds."""
+"""Maximum number of line comparisons for one patch; that many take a few seconds."""
 _COST_OF_LOOSE_MATCHING = 4
 """How many plain comparisons take as long as loosely matching one line."""
 _MAX_SHOWN = 5
@@ -38,7 +38,7 @@ class TooManyComparisons(Exception):
 
 
 class ScopeRows(NamedTuple):
-    """Rows of the file named as scope after `@@`: the hunk is at row `stop` or below."""
+    """Rows of the file that a scope named after `@@` matches; the hunk must be at row `stop` or below."""
 
     start: int
     stop: int
@@ -57,7 +57,7 @@ class PatchingState:
     there: int = 0
     """How many hunks were skipped because they were already applied."""
     scope_rows: list[ScopeRows] | None = None
-    """Scopes that hunks without changes named for the next hunk; None after a hunk that changes lines."""
+    """Scopes for the next hunk, set by hunks that only locate it; None after a hunk that changes lines."""
     lines_compared: int = 0
 
     def count_comparisons(self, count: int) -> None:
@@ -129,7 +129,7 @@ def find_hunk(state: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
         [str, row_without_line_end, str.strip] if loosely else [str, row_without_line_end]
     )
     if hunk.line is not None and not hunk.at_end and not hunk.is_open_ended:
-        # The rest of the file matters only if the lines are not near the line number.
+        # Search the rest of the file only if the lines are not near the line number.
         expected = hunk.line + state.shift - 1
         stop = max(expected + MAX_HUNK_DRIFT + len(hunk.old), 0)
         found = _find_in_rows(state, hunk, keys, max(state.cursor, expected - MAX_HUNK_DRIFT), stop)
@@ -194,7 +194,7 @@ def choose_hunk_row(
         return left[0]
     if not left:
         return state.refuse_hunk_elsewhere(hunk, found)
-    # As many equal hunks as places: the first hunk belongs to the first place.
+    # If there are as many equal hunks as places, the first hunk belongs to the first place.
     state.count_comparisons(len(other_hunks))
     alike = 1 + sum(
         other.line is None and not other.scopes and other.old == hunk.old for other in other_hunks
@@ -205,7 +205,7 @@ def choose_hunk_row(
 
 
 def is_hunk_applied(state: PatchingState, hunk: Hunk, at: int) -> bool:
-    """Whether the rows around a match already are the result of the hunk."""
+    """Whether the rows around a match are already as the hunk would make them."""
     mine, wanted = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
     added = "".join(row.text for row in hunk.rows if row.sign == "+")
     if len(wanted) <= len(mine) or not any(map(str.isalnum, added)):
@@ -237,15 +237,18 @@ def find_hunk_scope_rows(state: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
     return reaches
 
 
-def _rows_of_scope_line(rows: list[str], scope: str) -> list[int]:
-    """Find the rows of the line named after `@@`: equal lines, or otherwise lines that begin with it."""
+def _scopes(rows: list[str], scope: str) -> list[int]:
+    """Find the rows equal to the line named after `@@`; if there are none, the rows that begin with it."""
     wanted = scope.strip()
     whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
     return whole or [at for at, row in enumerate(rows) if row.strip().startswith(wanted)]
 
 
 def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[int]:
-    """Filter candidates to rows in the scope's block, or else closing it, or else anywhere below."""
+    """Filter candidates to rows in the scope's block.
+
+    Falls back to rows that close the block, then to all rows below the scope.
+    """
     below = [at for at in found if at >= scope_rows.stop]
     if len(below) < 2:
         return below
@@ -255,8 +258,8 @@ def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[
 
 
 def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
-    """Return the row after a scope's block: the end of a Markdown section, or of deeper indented rows."""
-    level = _heading_level(rows[scope_rows.start])
+    """Return the row after a scope's block: a Markdown section, or deeper rows and the one that ends them."""
+    level = _level(rows[scope_rows.start])
     if level:
         ends = (at for at in range(scope_rows.stop, len(rows)) if 0 < _heading_level(rows[at]) <= level)
         return next(ends, len(rows))
@@ -270,11 +273,8 @@ def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
 
 
 def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
-    """Return the least indentation of a scope's rows; -1 if all are blank, so no row ends the block."""
-    return min(
-        (_indentation_width(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()),
-        default=-1,
-    )
+    """Return the least indentation of a scope's rows; -1 if all are blank, so that no row ends the block."""
+    return min((_depth(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()), default=-1)
 
 
 def _goes_on(row: str) -> bool:
@@ -300,7 +300,10 @@ def _indentation_width(row: str) -> int:
 
 
 def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
-    """Return the row for a hunk that only adds lines, by scope or end of file; otherwise refuse."""
+    """Return the row at which to insert a hunk that only adds lines, or a refusal if that is unclear.
+
+    The row follows from the hunk's scope, or is the end of the file.
+    """
     if hunk.at_end or not state.rows:
         return len(state.rows)
     reaches = find_hunk_scope_rows(state, hunk)
@@ -317,7 +320,7 @@ def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
 
 
 def _is_beside(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
-    """Whether added lines lie outside the scope's section or block, by heading level or indentation."""
+    """Whether added lines belong outside the scope's section or block, by heading level or indentation."""
     first = next((row.text for row in hunk.rows if row.text.strip()), "")
     if _heading_level(rows[scope_rows.start]):
         return 0 < _heading_level(first) <= _heading_level(rows[scope_rows.start])
@@ -341,8 +344,8 @@ def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | E
 
 
 def _last_row(rows: list[str], scope_rows: ScopeRows) -> int:
-    """Return the last non-blank row of a scope's section, or of its block with the closing row."""
-    if _heading_level(rows[scope_rows.start]):
+    """Return the last non-blank row of a scope's section, or of its block including the closing row."""
+    if _level(rows[scope_rows.start]):
         stop = _end_of_block(rows, scope_rows)
     else:
         depth = _least_depth(rows, scope_rows)
@@ -453,10 +456,11 @@ def _apply_hunk(
     return None
 
 
-def _process_locator_hunk(
-    state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None
-) -> EditRefused | None:
-    """Process a hunk with context lines only: it limits where the next hunk may match, or is refused."""
+def _locate(state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None) -> EditRefused | None:
+    """Process a hunk that has only context lines, and so limits where the next hunk may match.
+
+    Returns a refusal if its lines are not in the file.
+    """
     found, _ = find_hunk(state, hunk, loosely=True)
     if not found:
         refused = refuse_missing_old_string(
@@ -478,7 +482,10 @@ def _pass_by(state: PatchingState, number: int, at: int, height: int) -> None:
 
 
 def _stated_row(state: PatchingState, hunk: Hunk) -> int | None:
-    """Return the row that a hunk names only by line number, if its lines are there."""
+    """Return the row at a hunk's line number if the hunk's old lines are exactly there, otherwise None.
+
+    Also None if the hunk names a scope or is tied to the end of the file.
+    """
     if hunk.line is None or hunk.scopes or hunk.at_end or hunk.is_open_ended:
         return None
     at, wanted = hunk.line + state.shift - 1, [row.full for row in hunk.old]
@@ -536,7 +543,10 @@ def _line_ending_near(rows: list[str], at: int, height: int) -> str:
 def _lay_loosely(
     state: PatchingState, hunk: Hunk, number: int, scope_rows: list[ScopeRows] | None
 ) -> EditRefused | None:
-    """Apply a hunk that does not match exactly by loose matching of whole lines below its scope."""
+    """Apply a hunk whose lines don't match exactly, by matching whole lines loosely below its scope.
+
+    Returns a refusal if that is not possible.
+    """
     if any("\r" in row.bare for row in hunk.rows):
         # Loose matching would treat the carriage return as a line ending.
         return EditRefused(

@@ -13,14 +13,15 @@ from handtools.tools.editing.normalized_lines import is_blank
 
 TAB = "\t"
 _UNITS = (TAB, "  ", "   ", "    ", "        ")
-# Steps are counted near the match, since a file pasted together from several has more than one width.
+# Indentation steps are counted only near the match, since a file made from several others may use more than
+# one indent width.
 INDENT_SAMPLE_LINES = 60
 _WIDTHS = (2, 3, 4, 8)
 _WIDTH_RATIOS = (0.25, 0.5, 2, 4)
 
 
 class IndentationMap:
-    """Maps an indentation of an edit's arguments to the file's.
+    """Maps an indentation used in an edit's arguments to the indentation to write into the file.
 
     Raises `UnclearEdit` if that is ambiguous.
     """
@@ -32,9 +33,9 @@ class IndentationMap:
         file_lines: list[str],
         above: Iterable[str] = (),
     ) -> None:
-        """Learn the mapping from `pairs` of indentations.
+        """Learn the mapping from `pairs` of indentations, each one of the arguments and one of the file.
 
-        `above` has the file's lines above the match, from the last one up.
+        `above` yields the file's lines above the match, nearest first.
         """
         pairs = list(pairs)
         self._above = above
@@ -67,8 +68,8 @@ class IndentationMap:
         return found
 
     def _from_many(self, wanted: str) -> str | None:
-        """Map an indentation from two or more known pairs, which show start and width of a level."""
-        moved = _prefix_mapped_indentation(self._known, wanted)
+        """Map an indentation from two or more known pairs, which show where levels start and their width."""
+        moved = _shifted(self._known, wanted)
         if moved is not None:
             return moved
         scaled = {self._indentation_by_levels(wanted, unit) for unit in _UNITS} - {None}
@@ -76,7 +77,10 @@ class IndentationMap:
         return found if found is None or self._keeps_width(found) else None
 
     def _keeps_width(self, found: str) -> bool:
-        """Whether an indentation is a multiple of the file's indent width, or some known line's is not."""
+        """Whether an indentation is a multiple of the file's indent width.
+
+        Also true if some known line breaks that rule.
+        """
         width = len(self._unit or " ")
         return not len(found) % width or any(len(theirs) % width for theirs in self._known.values())
 
@@ -104,8 +108,8 @@ class IndentationMap:
         if len(mine) % 2 or len(theirs) / len(mine) not in _WIDTH_RATIOS:
             usual = unit * len(mine) / len(theirs) in _WIDTHS
             return width % unit == 0 and (usual or len(theirs) % unit == 0 != len(moved) % unit)
-        # Another width is ruled out only if the file and the shifted line use this one, and the file no
-        # other.
+        # Rule out another width only if both lines are at multiples of the file's width, the other depth is
+        # not, and no indentation step in the file leads to it.
         kept = len(theirs) % unit == len(moved) % unit == 0
         known = " " * round(abs(width - len(theirs))) in self._steps
         return known or not (kept and width % unit)
@@ -119,8 +123,11 @@ class IndentationMap:
         )
 
 
-def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Build the mapping from argument to file indentations; it must preserve the order of depths."""
+def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Build the mapping from argument indentations to file indentations.
+
+    Raises `UnclearEdit` if it is ambiguous or would change which lines are deeper than others.
+    """
     # A model that starts copying at the first letter loses only the indentation of the first line.
     if pairs[0][0] == "" != pairs[0][1] and not _is_consistent_with_others(pairs[0], pairs[1:]):
         pairs = pairs[1:]
@@ -196,9 +203,9 @@ def _level_mapped_indentation(known: dict[str, str], wanted: str, step: str, uni
 
 
 def _by_columns(known: dict[str, str], wanted: str) -> str | None:
-    """Map an indentation by its width, with tabs of eight columns on one side or both.
+    """Map an indentation by its width, counting a tab as up to eight columns.
 
-    Returns None if widths differ.
+    Returns None if a known pair differs in width, or if it is unclear whether to use tabs.
     """
     if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
         return None
@@ -233,8 +240,11 @@ def indent_step(lines: list[str]) -> str | None:
     return _commonest_step(indent_step_frequencies(lines), lines)
 
 
-def _commonest_step(found: Counter[str], lines: list[str]) -> str | None:
-    """Return the most frequent counted indentation step, or the smallest indentation of any line."""
+def _commonest(found: Counter[str], lines: list[str]) -> str | None:
+    """Return the most frequent step in `found`; if it is empty, the smallest indentation of any line.
+
+    Returns None if no line is indented.
+    """
     if found:
         step = min(found, key=lambda step: (-found[step], len(step)))
     else:

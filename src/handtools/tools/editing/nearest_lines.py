@@ -18,7 +18,7 @@ _MAX_CHARACTERS = 4000
 _MAX_LINES = 20_000
 # A line with at least this many characters that occurs once in the file is an anchor.
 _SHORTEST_ANCHOR = 8
-# How many lines a block may have grown between two anchors.
+# How many more lines the file may have between two anchors than the old text.
 _MAX_GROWN = 40
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -101,8 +101,8 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
     return None if start is None else _Reach(start, start + len(keys))
 
 
-def _similar_file_lines(keys: list[str], known: set[str]) -> dict[str, str]:
-    """Map the longest old lines that the file lacks to the file's lines that they may misspell."""
+def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
+    """Map the longest old lines that the file lacks to the file's lines that they may be misspellings of."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MAX_LINES:
         return {}
@@ -125,7 +125,10 @@ def _similarity_at_row(keys: list[str], rows: list[str], start: int) -> float:
 
 
 def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
-    """Find the range by the most similar line if none is equal: a misspelling, or one with shared words."""
+    """Find the range by the line most similar to the longest old line, if no line is equal.
+
+    The line must look like a misspelling or share many words. Returns None if there is none.
+    """
     from rapidfuzz import fuzz, process
 
     offset, key = max(enumerate(keys), key=lambda item: len(item[1]))
@@ -162,7 +165,7 @@ def _adjusted_range(keys: list[str], rows: list[str], reach: _Reach) -> tuple[in
     low = max(0, start - 4)
     near = rows[low : max(start, 0) + stop - start + 4]
     if start >= 0 and len(there) == len(keys):
-        # An old line that does not occur in or near the window gives no reason to move it.
+        # An old line that does not occur in or near the range gives no reason to move the range.
         known = set(near)
         if (there[0], there[-1]) == (keys[0], keys[-1]) or all(
             key == row or key not in known for key, row in zip(keys, there, strict=True)

@@ -7,7 +7,7 @@ from handtools.tools.editing.replacement import replace_text
 
 
 def insert_lines(body: str, line: int, text: str) -> str:
-    """Return `body` with `text` inserted to begin at line `line`; one past the last line appends."""
+    """Return `body` with `text` inserted at line number `line`; the number after the last line appends."""
     if not body:
         return text
     at = lines.offset_of_line(body, line)

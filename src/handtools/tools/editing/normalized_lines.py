@@ -53,7 +53,7 @@ _QUOTED = re.compile(
 
 
 class MatchLoss(IntEnum):
-    """The difference to ignore for two lines to be equal, from none to quote style, in ascending order."""
+    """What must be ignored for two lines to be equal, in ascending order from nothing to quote style."""
 
     NOTHING = 0
     TRAILING = 1
@@ -228,6 +228,7 @@ TIER_NAMES: dict[MatchLoss, MatchTier] = {
     MatchLoss.QUOTES: "quote style",
 }
 # With fewer letters and digits than this, a block that matches only loosely can't be recognised reliably.
+# The second limit applies if blank lines differ.
 MIN_LETTERS_OF_A_BLOCK = 8
 MIN_LETTERS_ACROSS_BLANKS = 24
 
@@ -254,7 +255,7 @@ class LineMatch:
         return self.blanks_differ, self.edges_differ, self.loss
 
     def is_closer_to_file(self, other_match: "LineMatch") -> bool:
-        """Whether this match differs from the file in fewer ways than the other, and in no other way."""
+        """Whether this match's differences from the file are some, but not all, of the other match's."""
         return (self.rank != other_match.rank or self.losses != other_match.losses) and (
             self.losses <= other_match.losses
             and self.blanks_differ <= other_match.blanks_differ
@@ -271,9 +272,9 @@ class LineMatch:
 def find_match_candidates(
     line_index: LineIndex, old: list[str], hint: MatchHint | None = None
 ) -> list[LineMatch]:
-    """Find the places where the non-blank old lines follow each other in the file, however loosely.
+    """Find the places in the file where the non-blank old lines follow each other, all in normalized form.
 
-    Returns the first thousand, or all that a hint allows.
+    Returns the first thousand; with a hint, all that are near its line.
     """
     filled = [index for index, line in enumerate(old) if not is_blank(line)]
     if not filled:
@@ -286,7 +287,7 @@ def find_match_candidates(
         count += line_index.normalized_text.count("\n", at, hit)
         at = hit
         rows = line_index.filled[count : count + len(filled)]
-        # Blank old lines before the first non-blank one may match above it.
+        # A match may begin above its first non-blank row, if the old lines begin with blank ones.
         if hint is not None and not -hint.within <= rows[0] + 1 - hint.line <= hint.within + filled[0]:
             continue
         if (match := _line_match_at_rows(line_index, old, filled, rows)) is not None:

@@ -1,4 +1,4 @@
-"""Repair of `old_string` and `new_string` as a model may have sent them: readings to try against the file.
+"""Repairs of common mistakes in `old_string` and `new_string`: other readings to try against the file.
 
 Repairs undo code fences, line numbers, escapes, entities, diff markers, typographic characters and typos.
 Each repair of `old_string` is applied to `new_string` too. A typo is corrected only if it can't be a
@@ -199,8 +199,8 @@ ArgumentRepairRule = Callable[[str, str, str], ArgumentReading | None]
 
 def argument_readings(body: str, old: str, new: str) -> Iterator[ArgumentReading]:
     """Yield the arguments of an edit as sent, then with one repair, then with two."""
-    # Normalize characters that never occur in the file first: they can't match, and looser matching ignores
-    # more.
+    # First replace typographic characters that never occur in the file: they can't match exactly, and loose
+    # matching would ignore more than these.
     plain = repair_typography(body, old, new) or ArgumentReading(old, new)
     # Context lines of a diff look like lines of the file indented by one more space, so loose matching
     # would accept them and write the `+` of the added lines into the file.
@@ -278,8 +278,8 @@ def _text_inside_fence(text: str) -> str | None:
     return "\n".join(rows[1:-1])
 
 
-def _outer_line_pairs(text: str) -> list[str]:
-    """Return the first two and last two rows of a text, each pair a fence and the line next to it."""
+def _edges(text: str) -> list[str]:
+    """Return the first two and last two rows of a text, where a fence and the line next to it would be."""
     rows = text.strip("\n").split("\n")
     return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []
 
@@ -378,8 +378,8 @@ def repair_newline_escapes(_: str, old: str, new: str) -> ArgumentReading | None
     """
     if "\\n" not in old or "\n" in old or "\n" in new or "\\\\" in old + new:
         return None
-    # The arguments could also be JSON-escaped, and decoding those escapes would give a different text:
-    # ambiguous.
+    # Ambiguous: the arguments could also be JSON-escaped, and decoding them as JSON would give a different
+    # text.
     if _has_more_escapes(old, new) and _from_json(new) is not None:
         return None
     mine, theirs = (re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new))

@@ -1,4 +1,4 @@
-"""Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched by piece in `old_string`.
+"""Elided code in edits (`# ... rest unchanged`): refused in `new_string`, matched in pieces in `old_string`.
 
 Empty and unchanged arguments are refused too, before searching the file.
 """
@@ -21,8 +21,9 @@ _SAYS = (
     r"|other \w+ here|more \w+ here|goes here)\b"
 )
 _SAME = r"\b(?:unchanged|remains? (?:the same|unchanged|as is))\b"
-# Only dots; or dots with any words if it is a comment, since `...opts,` is code. A comment whose sentence
-# continues right after the dots (`# ...minus the border`) belongs to the file.
+# Either only an ellipsis, or a comment with an ellipsis and any words; without a comment sign it may be
+# code, such as `...opts,`. A comment whose sentence continues right after the ellipsis (`# ...minus the
+# border`) belongs to the file.
 _ELISION = re.compile(
     rf"{_OPENING}?\s*[(\[]?{_DOTS}[)\]]?\s*{_CLOSING}?"
     rf"|{_OPENING}\s*[(\[]?{_DOTS}(?: [\w ,'’()-]{{0,80}}|[\w ,'’()-]{{0,80}}{_DOTS})[)\]]?\s*{_CLOSING}?"
@@ -58,7 +59,10 @@ def check_edit_arguments(old: str, new: str) -> EditRefused | None:
 
 
 def find_omission_line(old: str, new: str) -> str | None:
-    """Find a line of `new`, not in `old`, that stands for omitted code, such as `# ... rest unchanged`."""
+    """Find a line of `new`, not in `old`, that stands for omitted code, such as `# ... rest unchanged`.
+
+    Returns None if there is none.
+    """
     known = {line.strip() for line in old.split("\n")}
     for line in new.split("\n"):
         text = line.strip()
@@ -70,7 +74,7 @@ def find_omission_line(old: str, new: str) -> str | None:
 
 
 def _is_sentence(text: str) -> bool:
-    """Whether such a note may be an ordinary code comment: a complete sentence without dots."""
+    """Whether a note about omitted code may be an ordinary comment: a full sentence without an ellipsis."""
     return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
 
 
@@ -80,7 +84,7 @@ def _drops_lines(old: str, new: str) -> bool:
 
 
 def is_elision(line: str) -> bool:
-    """Whether a line is only an elision mark with dots: `...` or `# ... existing code`."""
+    """Whether a line is only an elision mark, which contains an ellipsis: `...` or `# ... existing code`."""
     text = line.strip()
     return 0 < len(text) <= _MAX_NOTE and any(form.fullmatch(text) for form in (_ELISION, _DOTTED))
 
@@ -103,9 +107,12 @@ class ElidedPiece:
 
 
 def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
-    """Split both arguments at their elision marks into pairs; None if there are no marks or they differ."""
-    mine, my_marks = _split_at_elisions(old)
-    theirs, their_marks = _split_at_elisions(new)
+    """Split both arguments at their elision marks into pairs of pieces.
+
+    Returns None if there are no marks, if the marks differ, or if a piece has no counterpart.
+    """
+    mine, my_marks = _cut(old)
+    theirs, their_marks = _cut(new)
     if not my_marks or my_marks != their_marks:
         return None
     found = [ElidedPiece(a, b) for a, b in zip(mine, theirs, strict=True)]
@@ -144,8 +151,8 @@ def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], ma
 
 
 def _is_inner(line: str, least: int) -> bool:
-    """Whether a line is indented at least that far; blank lines and lines starting with `#` always pass."""
-    return _indentation_width(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+    """Whether a line is indented by `least` or more; blank lines and lines starting with `#` always pass."""
+    return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 
 def _indentation_width(line: str) -> int:

@@ -206,7 +206,7 @@ class _UnifiedDiffReader:
         return rows
 
     def _goes_on(self, at: int) -> bool:
-        """Whether more hunk rows follow, perhaps after blank ones, so that the header counts too few."""
+        """Whether more hunk rows follow, perhaps after blank ones, so that the header's count is too low."""
         at = next((below for below in range(at, len(self.rows)) if self.rows[below].strip()), at)
         more = "\n".join(self.rows[at : at + 2])
         is_row = more[:1] in (" ", "+", "-") and bool(more.strip())
@@ -371,8 +371,8 @@ class _Section:
         elif row.rstrip() != _STOP:
             raise MalformedPatch(number, f"lines of an added file must begin with `+`, not {row[:60]!r}.")
 
-    def _parse_hunk_header(self, row: str) -> None:
-        """Parse a line with `@@`, which has the hunk's line numbers or names a scope line above it."""
+    def _open(self, row: str) -> None:
+        """Parse an `@@` line, which has the hunk's line numbers or names a line above it as scope."""
         span = parse_hunk_range(row)
         if span is not None:
             self.line = span.old_start

@@ -22,12 +22,16 @@ from handtools.tools.editing.normalized_lines import LineIndex, is_blank, normal
 _MAX_SHOWN = 5
 _MAX_AROUND = 8
 _MIN_LETTERS_PRESENT = 16
-# Other widths come from continuation lines that are aligned with the line above.
+# Increases that count as one level. Others come from continuation lines that are aligned with the line
+# above.
 _LEVELS = (1, 2, 3, 4, 8)
 
 
 def refuse_not_found(line_index: LineIndex, olds: list[str], new: str) -> EditRefused:
-    """Refuse an edit whose old text is not in the file; show the nearest lines. `olds` has its readings."""
+    """Refuse an edit whose old text is not in the file, and show the nearest lines.
+
+    `olds` are the possible readings of the old text.
+    """
     old = reading_most_like_file(line_index, olds)
     window = find_nearest_lines(line_index, old)
     present = _new_text_location_note(line_index, old, new)
@@ -92,8 +96,8 @@ def refuse_unclear(
     )
 
 
-def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
-    """Return a sentence that says what one level of indentation is here; empty if unknown."""
+def _form(line_index: LineIndex, first: int, last: int) -> str:
+    """Return a sentence that says what one level of indentation is near the lines; empty if unknown."""
     depths = {
         lines.leading_blanks(row) for row in line_index.lines_without_ends[first:last] if not is_blank(row)
     } - {""}

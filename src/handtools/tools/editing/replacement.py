@@ -134,10 +134,11 @@ def _apply_to_seen_text(line_index: LineIndex, old: str, new: str, seen: str) ->
     return refusals.refuse_not_found(line_index, [old], new) if edited.code == "ambiguous" else None
 
 
-def _match_argument_reading(
-    line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None
-) -> EditOutcome | None:
-    """Try a reading of the arguments: exactly if they were repaired, then with loose matching of lines."""
+def _read(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+    """Try one reading of the arguments: exactly if it was repaired, then by loose matching of lines.
+
+    Returns None if neither matches.
+    """
     if reading.notes and (refusal := omitted_code.check_edit_arguments(reading.old, reading.new)):
         return refusal
     if reading.notes and reading.line is None:
@@ -175,7 +176,7 @@ def _match_argument_reading(
 
 
 def _keeps_lines_of_another_depth(match: LineMatch, old: list[str], new: list[str]) -> bool:
-    """Whether old lines match only at another indentation, while the edit keeps some of them."""
+    """Whether the old lines match only with a different indentation, and the edit keeps some of them."""
     kept = {line for line in old if not is_blank(line)}.intersection(new)
     return match.loss >= MatchLoss.INDENTATION and bool(kept)
 
@@ -218,9 +219,9 @@ def _apply_line_matches(
 def _with_typography_of(
     filed: str, old: list[str], new: list[str]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Replace typographic characters that the matched lines write plain, in new words too.
+    """Replace typographic characters that do not occur in the matched lines with plain ones.
 
-    The arguments stay as sent if this would leave no change.
+    Returns the old lines, the new lines and notes. The lines stay as sent if they would become equal.
     """
     found = old_string_repair.repair_typography(filed, "\n".join(old), "\n".join(new))
     if found is None or found.old == found.new:

@@ -36,7 +36,7 @@ class EditScriptStep:
 def edit_script(old: list[str], new: list[str]) -> list[EditScriptStep]:
     """Return the steps that turn the old lines into the new ones.
 
-    Similar lines of a replaced block become changes.
+    Similar lines of a replaced block become `change` steps.
     """
     steps: list[EditScriptStep] = []
     # A line that is in both texts but that the diff does not keep was moved, not changed.
@@ -189,7 +189,7 @@ def _merged_space(mine: SpacedWord, theirs: SpacedWord, wanted: SpacedWord) -> s
 def _spaces_around_run(
     mine: list[SpacedWord], theirs: list[SpacedWord], wanted: list[SpacedWord]
 ) -> tuple[str, str] | None:
-    """Return the white space before and after a changed run of words.
+    """Return the white space before and after a changed run of words; None if it is ambiguous.
 
     Each list ends with the token after the run.
     """
@@ -219,7 +219,7 @@ class _WrittenLine(NamedTuple):
     text: str
     end: str
     is_kept: bool = False
-    """Whether it is a line of the file with its original line ending."""
+    """Whether this is a line of the file with its original line ending."""
 
 
 class _Replay:
@@ -233,9 +233,9 @@ class _Replay:
         self.ops = edit_script(old, new)
         counts = Counter(old)
         self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
-        # Compare depths even if no line needs one: the same lines with different nesting are different
-        # code.
-        self.indents = self._indentation_map() if match.loss >= MatchLoss.INDENTATION else None
+        # Compare indentations even if no added line needs one: the same lines with different nesting are
+        # different code.
+        self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
         self.at = match.first
         self.rows: list[_WrittenLine] = []
         self.freed: list[str] = []
@@ -380,7 +380,7 @@ class _Replay:
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
     def _check_only_depth(self, pairs: list[tuple[str, str]]) -> None:
-        """Raise `UnclearEdit` if the only old line lost its indentation but added lines may have theirs."""
+        """Raise `UnclearEdit` if the only old line lost its indentation, but perhaps not the added lines."""
         if len(pairs) > 1 or pairs[0][0] or not pairs[0][1]:
             return
         first, *below = [leading_blanks(line) for line in self.new if not is_blank(line)] or [""]
@@ -444,8 +444,11 @@ class _Replay:
             self._copy_to(following)
 
     def _check_first_depth(self, step: EditScriptStep, line: str, text: str) -> None:
-        """Raise `UnclearEdit` if the first new line has the first old one's depth, but not when written."""
-        filed = self._matched_file_line(0) or ""
+        """Raise `UnclearEdit` if the depth of the first new line is ambiguous.
+
+        It is as deep as the first old line in the arguments, but would not be so in the file.
+        """
+        filed = self._filed(0) or ""
         if step.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
         as_deep = leading_blanks(line) == leading_blanks(self.old[0])
@@ -455,14 +458,14 @@ class _Replay:
             )
 
     def _check_phantoms(self, number: int, line: str) -> None:
-        """Raise `UnclearEdit` if a blank line is added next to one of `old_string` that the file lacks."""
+        """Raise `UnclearEdit` if a blank line is added next to one that only `old_string` has."""
         near = self.ops[max(0, number - 2) : number + 3]
         if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
             raise UnclearEdit("unclear", "old_string has a blank line here that the file does not have.")
 
     def _check_slides(self) -> None:
-        """Raise `UnclearEdit` if a removed line equals a kept one in `old_string` but not in the file."""
-        for start, end in _step_runs(self.ops, "drop"):
+        """Raise `UnclearEdit` if an added or removed line equals a kept one only in the arguments."""
+        for start, end in _runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
             for outside, inside in shifts_of_equal_rows(self.old, first, last):
                 if self._matched_file_line(outside) != self._matched_file_line(inside):

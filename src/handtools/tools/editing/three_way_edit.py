@@ -77,7 +77,8 @@ def _changed_span(before: str, after: str) -> CharSpan:
     return CharSpan(head, len(before) - tail)
 
 
-# Two similar blocks share fewer equal lines than this, so with this many the model misremembered the rest.
+# Different blocks share fewer equal lines than this. With this many it is the same block, and the model
+# misremembered the rest.
 _MIN_SAME_LINES = 13
 _MIN_SAME_SHARE = 0.75
 # An earlier version of the change already identifies the place, so fewer equal lines are enough.
@@ -102,7 +103,7 @@ def replace_in_nearest_lines(
 ) -> EditApplied | AlreadyApplied | None:
     """Apply the change to the file's nearly equal lines by a three-way merge.
 
-    Returns None if place or meaning is unclear.
+    Returns None if the place or the meaning of the change is unclear.
     """
     ending = uniform_ending(line_index.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
@@ -212,7 +213,7 @@ def _common_lines(old: list[str], there: list[str]) -> list[str]:
 
 
 def _has_block(rows: list[str], same: list[str]) -> bool:
-    """Whether half of these lines also occur elsewhere, close together."""
+    """Whether half of the lines in `same` also occur in `rows`, close together."""
     wanted = set(same)
     found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]
     need = max(2, (len(wanted) + 1) // 2)

@@ -64,12 +64,12 @@ async def index_large_file_lines(files: Files, path: str) -> LargeFileIndex:
 
 @dataclass(frozen=True, slots=True)
 class LargeFileLines:
-    """Consecutive lines of a large file, and the encoding."""
+    """Consecutive lines of a large file, and the file's encoding."""
 
     lines: list[str]
     encoding: str
     cut: bool = False
-    """Whether the only line is cut because it is too long."""
+    """Whether these lines are a single line that was cut because it is too long."""
 
 
 async def read_large_file_lines(
@@ -101,7 +101,7 @@ MAX_VIEW_LINE_CHARS = 2_000
 WHOLE_TEXT_BYTES = 4 << 20
 """Text files larger than this are read in windows."""
 LARGE_FILE_PAGE_BYTES = 2 * MAX_VIEW_BYTES
-"""Most bytes of a large text file that are read to show one page."""
+"""Maximum number of bytes of a large text file that are read to show one page."""
 MEDIA_BYTES = 64 << 20
 MAP_TOKENS = 4_000
 _BINARY_HINT = "Use a tool that understands its format."

@@ -162,7 +162,7 @@ _DEFINING: frozenset[SymbolKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DefinitionSurvey:
-    """Result of a survey: definitions, words of each file, and number of files."""
+    """Result of a survey: definitions, the names that each file mentions, number of files, and gaps."""
 
     definitions: tuple[MappedDefinition, ...]
     mentions: dict[str, Counter[str]]
@@ -171,7 +171,7 @@ class DefinitionSurvey:
 
 
 async def survey_repository(search: Search, syntax: Syntax, root: str) -> DefinitionSurvey:
-    """Parse the source files below a folder in batches and collect definitions and words.
+    """Parse the source files below a folder in batches; collect definitions and mentioned names.
 
     Skips hidden files.
     """
@@ -198,7 +198,7 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Defini
 
 
 def _is_defined(symbols: tuple[Symbol, ...]) -> bool:
-    """Whether a symbol is visible from outside: not local to a function."""
+    """Whether the innermost symbol is a definition for the map: not local to a function or deeply nested."""
     local = any(outer.kind in {"function", "method"} for outer in symbols[:-1])
     return symbols[-1].kind in _DEFINING and len(symbols) <= 2 and not local
 

@@ -113,7 +113,7 @@ def path_sort_key(path: str) -> tuple[str, ...]:
 RANKING_BLOCK = 100
 """Hits are ranked in blocks of this size, so that the first page does not need a complete search."""
 MAX_COUNTED_FILES = 10_000
-"""Most files whose matches are counted."""
+"""Maximum number of files whose matches are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ class HitPage(Generic[T]):
 
 
 def hits_needed(offset: int, cursor: SearchCursor | None, limit: int) -> int:
-    """Return the number of hits that a page needs.
+    """Return the number of hits to search for in order to fill a page.
 
-    With a cursor, one block more in case hits were added.
+    With a cursor, it is one block more, in case hits were added.
     """
     if cursor is None:
         return -(-(offset + limit) // RANKING_BLOCK) * RANKING_BLOCK
@@ -319,13 +319,13 @@ def paths_of_hits(hits: Sequence[Hit]) -> list[str]:
 
 
 MAX_PARSED_HITS = 1_000
-"""Most hits that are parsed to find those with a syntactic role."""
+"""Maximum number of hits that are parsed to find those with a syntactic role."""
 EMPTY_RESULT_PROBE_SECONDS = 0.25
-"""Time limit in seconds of each search that explains an empty result; short, since it was not requested."""
+"""Time limit in seconds of each additional search that is made to explain an empty result."""
 MAX_PARSED_FILES = 300
-"""Most files that are parsed for a structural pattern."""
+"""Maximum number of files that are parsed for a structural pattern."""
 MAX_MATCH_LINES = 6
-"""Most lines shown of a long structural match."""
+"""Maximum number of lines shown of a long structural match."""
 _HOLE = re.compile(r"\$+\w*")
 _WORD = re.compile(r"[^\W\d]\w+")
 
@@ -398,7 +398,6 @@ async def _hits_elsewhere(
 async def _hits_with_syntactic_role(
     search: Search, syntax: Syntax, patterns: SearchPatterns, scope: SearchScope, kind: SyntaxRole
 ) -> Hits:
-    """Search for hits whose text has the given syntactic role."""
     found = await search.hits(patterns, scope, most=MAX_PARSED_HITS)
     sources = await search.read(paths_of_hits(found.hits))
     hits: list[Hit] = []

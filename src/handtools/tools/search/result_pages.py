@@ -99,7 +99,7 @@ _RECENCY_SHAPE = re.compile(r"(\d{1,7})\.(\d{1,7})@(none|-?\d{1,25})\.([0-9a-f]{
 DatedPath = tuple[str, float | None]
 """A path with its modification time in seconds; None if that is unknown."""
 _RECENCY_SLACK = 200
-"""How many entries may become newer between pages before the place can no longer be found."""
+"""How many entries may become newer between two pages before the cursor's place can't be found any more."""
 
 
 class BadRecencyCursor(ValueError):
