@@ -9,9 +9,9 @@ from handtools.text.git_config import enclosing_git_folder
 from handtools.text.paths import folders_above
 
 MAX_CHANGED_FILE_ROWS = 8
-"""Most files and folders that are named, not counting derived files."""
+"""Maximum number of files and folders that are named, not counting derived files."""
 MAX_NAMES_PER_FOLDER = 5
-"""If a folder has more changed files than this, they are counted."""
+"""If a folder has more changed files than this, they are counted instead of named."""
 EXAMPLES_PER_COUNTED_FOLDER = 2
 """How many files are named as examples if a folder's files are counted."""
 MAX_DERIVED_FOLDERS = 3
@@ -66,7 +66,8 @@ class _ChangedFilesRow:
 def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] = ()) -> str:
     """Return a phrase such as `created a.py, src/{b.py, c.py}; changed 40 in lib/ (d.py …)`.
 
-    `ignored` has the paths that the project's ignore files exclude: they are counted, like derived files.
+    `ignored` are the paths that the project's ignore files exclude: they are only counted, like derived
+    files.
     """
     alone = _without_parent_folders(changes)
     changed_files: dict[str, list[ChangedFile]] = {}
@@ -88,7 +89,7 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
 
 
 def derived_folder(path: str) -> str:
-    """Return the topmost folder on a path that tools generate, or empty."""
+    """Return the topmost tool-generated folder that a path is or is inside; empty if there is none."""
     names = path.split("/")
     for index, name in enumerate(names):
         if name in DERIVED_FOLDERS or name.endswith(_DERIVED_ENDINGS):

@@ -25,7 +25,7 @@ _DECLARATION = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _DECLARATION_BYTES = 1024
-# Codecs that rewrite what they can't represent instead of raising, or that are not charsets.
+# Codecs that change characters they can't represent instead of raising, or that are not charsets.
 _UNFIT = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7"})
 # Encodings used for source code; rarer code pages would only be detected by accident.
 _NARROW = (

@@ -1,6 +1,6 @@
 """Frontmatter: the YAML header of a Markdown file, parsed leniently in the subset that people commonly use.
 
-Values that a strict parser would reject are kept as probably intended, and reported as problems. Every
+Values that a strict parser would reject are read as they were probably meant, and reported as problems. Every
 scalar is a string, including `true`. Supports plain, quoted and block scalars, lists, and maps one level
 deep.
 """

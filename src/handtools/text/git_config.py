@@ -16,7 +16,7 @@ _SHORT_NAME = re.compile(r"git~\d+")
 
 
 def enclosing_git_folder(path: str) -> str | None:
-    """The outermost `.git` folder (or file) that a path is or is inside; None if there is none."""
+    """Return the outermost `.git` folder (or file) that a path names or is inside; None if there is none."""
     parts = path.split("/")
     return "/".join(parts[: parts.index(GIT_FOLDER) + 1]) if GIT_FOLDER in parts else None
 

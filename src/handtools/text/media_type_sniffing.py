@@ -119,10 +119,11 @@ def media_type_by_signature(head: bytes) -> str:
         return "audio/aiff"
     if head[4:8] == b"ftyp":
         return _BRANDS.get(head[8:12], "video/mp4")
-    # Two letters are too weak a signature: the reserved bytes must be zero and the header must fit.
+    # Two letters are too weak a signature, so the reserved bytes must be zero and the header complete.
     if head[:2] == b"BM" and head[6:10] == bytes(4) and len(head) > 14:
         return "image/bmp"
-    # An MPEG audio frame: eleven set bits, then no reserved version, layer, bit rate or sampling rate.
+    # An MPEG audio frame: eleven set bits, then a version, layer, bit rate and sampling rate that are not
+    # reserved values.
     if len(head) > 3 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x18 != 0x08:
         plain = head[1] & 0x06 and head[2] & 0xF0 not in {0x00, 0xF0} and head[2] & 0x0C != 0x0C
         if plain:

@@ -10,7 +10,7 @@ from handtools.text.truncation import clip_line
 LINE_NUMBER_TOKENS = 4
 """Estimated tokens of a line number."""
 MINIFIED_LINE_CHARS = 5_000
-"""Longer lines are not meant to be read by people."""
+"""Lines longer than this count as minified, not meant to be read by people."""
 SHOWN_LINES_NOTE_TOKENS = 35
 """Estimated tokens of the note that says which lines are shown."""
 
@@ -91,7 +91,7 @@ class NumberedPage:
 def number_page(
     lines: list[str], span: tuple[int, int], total: int, budget: ReadBudget, *, max_chars: int
 ) -> NumberedPage:
-    """Render the lines of a range with numbers, as many as fit; `lines` starts with the range."""
+    """Render as many lines of a range as fit, with numbers; `lines` begins with the range's first line."""
     first, last = span
     room = budget.keeping(SHOWN_LINES_NOTE_TOKENS)
     shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)

@@ -30,7 +30,11 @@ def plain_output(text: str) -> str:
 
 
 def decode_output(data: bytes, *, starts: bool = True, ends: bool = True) -> str:
-    """Decode output as UTF-8 with replacement; drop a cut character unless it `starts` or `ends` there."""
+    """Decode output as UTF-8, with replacement characters for invalid bytes.
+
+    With `starts` or `ends` False, the output was cut there, so an incomplete character at that end is
+    dropped.
+    """
     if not starts:
         inside = sum(1 for _ in takewhile(lambda byte: byte & 0xC0 == 0x80, data[:4]))
         data = data[inside:] if inside < 4 else data
@@ -112,7 +116,7 @@ _TOKEN = re.compile(
 _BOX = str.maketrans("`afgjklmnopqrstuvwxyz{|}~", "◆▒°±┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 _TAB = 8
 _MAX_STEPS = 10_000
-"""Most cells that one escape sequence moves or erases; real programs stay below this."""
+"""Maximum number of cells that one escape sequence moves or erases; real programs stay below this."""
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_rows_that_fit(rows: Sequence[str], tokens: int) -> int:
-    """Count how many of the first rows together fit a number of tokens; at least one if any."""
+    """Count how many of the first rows together fit a number of tokens; at least one if there is any."""
     whole = "\n".join(rows)
     # No ASCII character is estimated at more than one token.
     if (len(whole) <= tokens and whole.isascii()) or estimate_tokens(whole) <= tokens:

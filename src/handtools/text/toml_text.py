@@ -7,23 +7,23 @@ from typing import Any
 
 PYPROJECT_NAME = "pyproject.toml"
 PYPROJECT_TABLE = ("tool", "handtools")
-"""The path of the table in the file."""
+"""The keys that lead to the project's settings table in pyproject.toml."""
 MAX_PYPROJECT_BYTES = 1 << 20
-"""A larger file is not read, and counts as having no table."""
+"""A larger pyproject.toml is not read, and counts as having no table."""
 BROKEN_TABLE = "broken"
 """The value for a file that is not valid TOML but seems to have the table."""
 _NAMED = re.compile(r"handtools|\\[uU]")
-"""Text without the name, or an escape that may hide it, has no table and is not parsed."""
+"""Text that contains neither the name nor an escape that may hide it has no table, and is not parsed."""
 _SEEMS_TO_HAVE_TABLE = re.compile(
     r"""^\s*\[[^\n]*handtools | handtools["']?\s*(?:\.|=(?!=)) | \\[uU]""", re.MULTILINE | re.VERBOSE
 )
 
 
 def handtools_table(text: str) -> str:
-    """Return the table of a pyproject.toml as JSON with sorted keys; empty if there is no table.
+    """Return the `tool.handtools` table of a pyproject.toml as JSON with sorted keys; empty if there is none.
 
-    A file that is not valid TOML counts as having no table, unless the name is in a header or before a dot
-    or a single equals sign.
+    For a file that is not valid TOML, returns `BROKEN_TABLE` if the name is in a header or before a dot or a
+    single equals sign, and otherwise an empty string.
     """
     if not _NAMED.search(text):
         return ""
@@ -61,7 +61,7 @@ KeyPath = tuple[str | int, ...]
 """A key with its tables and its indexes in arrays of tables: `("rule", 0, "name")`."""
 
 MAX_PARSED_CHARS = 500_000
-"""Most characters that are parsed to find lines; later keys get no line."""
+"""Maximum number of characters that are parsed to find lines; later keys get no line."""
 
 
 def toml_key_lines(text: str) -> dict[KeyPath, int]:

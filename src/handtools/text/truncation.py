@@ -32,10 +32,10 @@ def clip_text(
     keep: Literal["head", "tail", "both"],
     whole: tuple[int, int] | None = None,
 ) -> ClippedText:
-    """Truncate text to a number of lines and bytes, keeping its head, its tail or both, by whole lines.
+    """Truncate text to a number of lines and bytes, keeping whole lines of its head, its tail or both.
 
-    Part of a line is kept if not even one fits. If the middle of the text was already cut out, `whole` has
-    the original numbers of lines and bytes.
+    Part of a line is kept if not even one whole line fits. If the middle of the text was already cut out,
+    `whole` has the original numbers of lines and bytes.
     """
     height, size = lines.count_lines(text), _utf8_size(text)
     if height <= max_lines and size <= max_bytes:
@@ -77,13 +77,13 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None, part: boo
 
 
 def one_line(text: str, max_chars: int | None = None) -> str:
-    """Collapse all white space in a text to single spaces; a longer text ends in an ellipsis."""
+    """Collapse all white space in a text to single spaces; cut it at `max_chars` with an ellipsis."""
     flat = " ".join(text.split())
     return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
 
 
 def sanitized_line(text: str, max_chars: int) -> str:
-    """Untrusted text as one line, without characters that move the cursor or change the text direction."""
+    """Return untrusted text as one line, without characters that move the cursor or change text direction."""
     return one_line(_UNSEEN.sub(" ", text))[:max_chars]
 
 

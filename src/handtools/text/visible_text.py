@@ -1,4 +1,4 @@
-"""Text made safe to approve: show hidden characters, count long runs of blanks and combining marks."""
+"""Text made safe to approve: shows hidden characters, and counts long runs of blanks and combining marks."""
 
 import re
 import unicodedata
@@ -16,7 +16,7 @@ _BLANK = frozenset(
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 """Letters and marks that are displayed as nothing or blank space."""
 MAX_COMBINING_MARKS = 4
-"""Most marks on one letter, enough for pointed Hebrew; more would be drawn over the neighbouring lines."""
+"""Maximum number of marks on one letter, enough for pointed Hebrew; more would overlap neighbouring lines."""
 _BLANK_LINES = re.compile(r"(?:^[ \t]*\n){4,}", re.MULTILINE)
 _BLANKS = re.compile(r"(?<=\S)[ \t]{24,}(?=\S)|(?<=\S)[ \t]{80,}$|^[ \t]{80,}", re.MULTILINE)
 

@@ -18,13 +18,16 @@ from typing import NamedTuple, TypeAlias
 from handtools.text.lines import SplicedText
 
 _FIRST_STEP = 64
-# Pieces of this size stay in the processor's cache; comparing all at once does not.
+# Pieces of this size stay in the processor's cache, so comparing them is faster than comparing all at once.
 _LARGEST_STEP = 1 << 16
 Sliceable = str | bytes | SplicedText
 
 
 def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Return the length of the common prefix of two texts; the first `known` characters are skipped."""
+    """Return the length of the common prefix of two texts.
+
+    The first `known` characters are known to be equal and are not compared.
+    """
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -36,7 +39,10 @@ def common_prefix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
 
 
 def common_suffix_length(a: Sliceable, b: Sliceable, known: int = 0) -> int:
-    """Return the length of the common suffix of two texts; the last `known` characters are skipped."""
+    """Return the length of the common suffix of two texts.
+
+    The last `known` characters are known to be equal and are not compared.
+    """
     at, most = min(known, len(a), len(b)), min(len(a), len(b))
     step = _FIRST_STEP
     while at < most:
@@ -109,7 +115,8 @@ def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
 def _lcs_of_line_ids(a: LineIds, b: LineIds) -> IndexPairs:
     """Return the index pairs of a longest common subsequence of two lists of line ids."""
     in_a, in_b = set(a), set(b)
-    # A line that the other side lacks can't be in a solution; dropping such lines removes most edits.
+    # A line that the other side lacks can't be in the common subsequence; dropping such lines removes most
+    # edits.
     places_a = [i for i, line in enumerate(a) if line in in_b]
     places_b = [j for j, line in enumerate(b) if line in in_a]
     pairs = _match_ends_then_middle(

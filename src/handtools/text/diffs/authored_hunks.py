@@ -2,7 +2,7 @@
 
 The base starts as the text before the first version. An author's version changes only the text; any other
 version changes base and text together, so their difference is the authors' changes. If others edited the
-same place, the changes can't be separated: such a hunk is mixed.
+same place, the changes can't be separated: such a hunk is marked as mixed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def reject_hunks(diff: AuthoredDiff, rejected: Collection[int]) -> str:
 
 
 def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> list[list[int]]:
-    """Group hunks of the same authors whose context lines touch, by index, as a unified diff does."""
+    """Group the indexes of hunks that have the same authors and whose context lines touch."""
     groups: list[list[int]] = []
     for index, hunk in enumerate(hunks):
         before = hunks[groups[-1][-1]] if groups else None
@@ -99,7 +99,7 @@ def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> l
 
 
 def render_hunks(diff: AuthoredDiff, group: Sequence[int], context: int = CONTEXT_ROWS) -> str:
-    """Render neighbouring hunks as one hunk of a unified diff, from the text without them to the text."""
+    """Render neighbouring hunks as one unified diff hunk; its old side is the text without them."""
     first, last = (diff.hunks[group[at]].edit for at in (0, -1))
     start, end = max(first.start_b - context, 0), min(last.end_b + context, len(diff.rows))
     shown: list[str] = []
@@ -200,7 +200,7 @@ class _Blame:
 
 
 class _Region(NamedTuple):
-    """A region that hunks or changes touch: its rows in base, text and new text, and their indexes."""
+    """A region where hunks and changes touch: its rows in base, text and new text; the indexes of both."""
 
     base: range
     rows: range

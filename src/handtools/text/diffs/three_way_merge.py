@@ -9,7 +9,7 @@ from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
 
 @dataclass(frozen=True, slots=True)
 class MergeConflict:
-    """One conflict of a three-way merge: its lines in the merged text, with markers, and three versions."""
+    """One conflict of a three-way merge: its lines in the merged text, markers included, and its versions."""
 
     line: int
     end_line: int
@@ -59,7 +59,7 @@ def three_way_merge(base: str, ours: str, theirs: str) -> MergedText:
 
 
 def agreed_text(region: MergeRegion) -> str | None:
-    """Return the merged text of a region that at most one side changed or both changed alike.
+    """Return the merged text of a region that at most one side changed, or both in the same way.
 
     Returns None for a conflict.
     """
@@ -100,7 +100,10 @@ def split_into_merge_regions(base: list[str], ours: list[str], theirs: list[str]
 def _joined_touching_edits(
     our_edits: list[LineEdit], their_edits: list[LineEdit]
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Join touching edits of both sides; yield start and end in the base, and each side's line growth."""
+    """Join touching edits of both sides.
+
+    Yields the start and end of each group in the base, and by how many lines each side grew there.
+    """
     edits = sorted([(edit, 0) for edit in our_edits] + [(edit, 1) for edit in their_edits])
     start = end = -1
     grown = [0, 0]

@@ -79,8 +79,8 @@ def _slide_penalty(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]
     return tuple(map(sum, zip(_border_penalty(rows, start), _border_penalty(rows, end), strict=True)))
 
 
-def _border_penalty(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
-    """Rate one border of an edit: its indentation, if it ends a block, if no blank line precedes it."""
+def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
+    """Rate one border of an edit: indentation, whether it ends a block, whether no blank line precedes it."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
     depth = _indent(next((row for row in below if row.strip()), ""))
     if not above or not below:
@@ -112,7 +112,7 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
 _QUOTED |= {"\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
-# How many lines around a change it may be moved to a more readable place.
+# How many lines before and after a change are first searched for a more readable place for it.
 _MARGIN_LINES = 100
 
 
@@ -178,7 +178,7 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
 def first_changed_line(
     before: str, text_after: str | SplicedText, *, common_ends: KnownCommonEnds = _NOTHING
 ) -> int | None:
-    """Return the number of the first line of `after` that differs from `before`; None if they are equal.
+    """Return the number of the first line of `text_after` that differs from `before`; None if they are equal.
 
     If the end was removed, that is the last remaining line.
     """
@@ -284,7 +284,7 @@ def _rows_and_slid_edits(
     margin = context + _MARGIN_LINES
     window = changed_rows(before, text_after, margin, common_ends)
     edits = diff_line_edits(window.old, window.new)
-    # A change may have slid so far that its context lies outside the window: widen it.
+    # A change may have slid so far that its context lies outside the window: then widen the window.
     while edits and not _has_context(window, edits, context):
         margin *= 8
         window = changed_rows(before, text_after, margin, common_ends)

@@ -22,7 +22,7 @@ _EVERYTHING = GlobPrefilter([""])
 IgnoreVerdict = Literal["ignore", "keep"]
 _MARK = "\x01"
 MAX_IGNORE_RULES = 1_000
-"""Most rules used from one ignore file: each is compiled and matched against every path."""
+"""Maximum number of rules used from one ignore file: each is compiled and matched against every path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class IgnoreFile:
     def __init__(self, text: str, folder: str = "", above: str = "") -> None:
         self.folder = folder
         self._above = f"{above}/" if above else ""
-        self._rules = _rules_last_first(text)
-        # A rule may match components above the root, which are not in the paths: the prefilter would miss
-        # those.
-        self.screen = _EVERYTHING if above else _prefilter_of_rules(text)
+        self._rules = _rules(text)
+        # Rules from above the root may match components that are not in the paths, which the prefilter
+        # would miss.
+        self.screen = _EVERYTHING if above else _screen(text)
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Return the verdict of the last matching rule of this file: ignore or keep.
@@ -128,7 +128,10 @@ class IgnoreRules:
 
 
 def is_skipped_by_walk(ignores: IgnoreRules, path: str, *, folder: bool, hidden: bool) -> bool:
-    """Whether a walk skips a path as ignored or hidden; a rule that keeps it overrides hidden."""
+    """Whether a walk skips a path because it is ignored or hidden.
+
+    A hidden path is not skipped if a rule explicitly keeps it.
+    """
     verdict = ignores.verdict(path, folder=folder)
     if verdict is None:
         return not hidden and path.rpartition("/")[2].startswith(".")
@@ -143,7 +146,7 @@ def ignored_paths(
 ) -> set[str]:
     """Return the paths that ignore files exclude, directly or through a parent folder.
 
-    `enter` returns the rules inside a folder, given the rules outside; `top` has the rules above the root.
+    `enter` returns the rules inside a folder, given the rules outside; `top_rules` are those above the root.
     Rules for folders always apply, since it may be unknown whether a path (for example a deleted one) is a
     folder.
     """

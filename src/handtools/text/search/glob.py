@@ -10,8 +10,8 @@ Matching time is bounded because wildcards don't backtrack (atomic groups): each
 the fixed text after it fits. For such patterns the first place is as good as any later one, so no match is
 missed, and the cost is at most the product of both lengths.
 
-The prefilter uses that most globs have literal text that a path must contain to match. One search for that
-text through all paths at once settles the usual case that no path contains it.
+The prefilter relies on literal text, which most globs have and a path must contain to match. One search for
+that text through all paths at once is enough in the usual case that no path contains it.
 """
 
 import re
@@ -31,7 +31,7 @@ _STAR = "\0"
 _STARS = re.compile("\0+")
 _ANY = r"[^\x2f]"
 _SET = r"[!^]?+(?:\\.|[^\\])(?:\\.|[^]\\])*+"
-"""The content of square brackets; a `]` in first place is one of the characters and does not close them."""
+"""The content of square brackets; a `]` at the start is one of the characters and does not close them."""
 _PIECE = re.compile(
     rf"""(?P<literal>[^][{{}}*?,/\\\0]+)
     | \[(?P<set>{_SET})\]
@@ -72,7 +72,7 @@ def glob_of_path(path: str) -> str:
 
 
 def glob_in_folder(pattern: str, folder: str) -> str:
-    """Return the pattern that matches below a folder what this one matches below the root.
+    """Return a pattern that matches below `folder` the paths that `pattern` matches below the root.
 
     The folder may be a pattern itself: `*` is any top-level folder.
     """
@@ -169,8 +169,11 @@ class GlobSet:
         return next(hits, None)
 
 
-def _components_if_simple(pattern: str) -> list[str]:
-    """Return the components of a simple pattern (a name with a star at one end, or `**/` and names)."""
+def _fixed(pattern: str) -> list[str]:
+    """Return the components of a simple pattern (a name with a star at one end, or `**/` and names).
+
+    Returns an empty list for any other pattern.
+    """
     if len(pattern) > _MAX_CHARS:
         return []
     if len(pattern) > 1 and (_WILD.isdisjoint(pattern[1:]) or _WILD.isdisjoint(pattern[:-1])):
@@ -196,7 +199,7 @@ def _compiled_regex(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Patter
 
 
 def brace_alternatives(pattern: str) -> list[str]:
-    """Expand the braces of a pattern into patterns without braces; raises `BadGlob` if too many.
+    """Expand the braces of a pattern into patterns without braces; raises `BadGlob` if there are too many.
 
     Together they match what the pattern matches, and each can be split at its slashes.
     """
@@ -205,8 +208,8 @@ def brace_alternatives(pattern: str) -> list[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """Expand the braces of a pattern into alternatives, as regex text with slashes and star marks."""
-    return _expand_braces(pattern, _regex_pieces(pattern))
+    """Expand the braces of a pattern into alternatives, each as regex text with slashes and star marks."""
+    return _expanded(pattern, _pieces(pattern))
 
 
 def _expand_braces(pattern: str, pieces: Iterable[str]) -> list[str]:
@@ -334,7 +337,8 @@ class GlobPrefilter:
             odd = {path for path in paths if not path.isascii()}
             return odd | self.possible_matches([path for path in paths if path.isascii()])
         whole = whole.lower()
-        # `findall` skips overlapping needles; the outer needle still selects the path.
+        # `findall` skips a needle that overlaps the one before it, but then the one before it selects the
+        # path.
         present = {needle for bundle in self._bundles for needle in bundle.findall(whole)}
         return {path for path in paths if any(needle in path.lower() for needle in present)}
 

@@ -283,7 +283,7 @@ def sed_scripts(words: CommandWords) -> list[str]:
 
 
 def sed_script_effect(script: str) -> str:
-    """Return the effect of a sed script beyond printing: `writes`, `runs` (also if in doubt), or empty."""
+    """Return the effect of a sed script besides printing: `writes`, `runs` (also if unclear), or empty."""
     place = 0
     while place < len(script):
         if script[place] in " \t\n;{}!,":

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MAX_SCRIPT_CHARS = 12_000
-"""Longest script that is analysed; the worst case of this length takes a second."""
+"""Length in characters of the longest script that is analysed, which may take a second."""
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 _GAP = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*")
@@ -99,7 +99,7 @@ def parse_bash(text: str) -> "SgNode":
     if _CONTROL.search(text):
         raise OpaqueScript("it contains control characters")
     if "{" in text and _ASTRAL.search(text):
-        # The grammar looks such a character up out of bounds in a table, which crashes the process.
+        # For such a character, the grammar reads beyond the end of a table, which crashes the process.
         raise OpaqueScript("it contains a brace and a character beyond U+FFFF")
     from ast_grep_py import SgRoot
 
@@ -109,7 +109,7 @@ def parse_bash(text: str) -> "SgNode":
 def plain_commands(text: str, root: "SgNode") -> tuple[CommandWords, ...]:
     """Return the commands of a plain script as tuples of words, in order.
 
-    Raises `OpaqueScript` for any other.
+    Raises `OpaqueScript` for any other script.
     """
     reading = _Reading(text)
     _collect_tokens(root, reading)
@@ -253,7 +253,7 @@ class Script:
     parts: tuple[CommandWords, ...]
     """Every command that the script runs, including those inside wrappers; empty if it is opaque."""
     opaque: str
-    """Why its commands can't be known for certain; empty if they are."""
+    """Why the commands can't be known for certain; empty if they can."""
     found: tuple[CommandWords, ...]
     """Every command found at any depth. Can be used to find dangers, never to rule them out."""
     dangers: tuple[str, ...]
@@ -291,7 +291,7 @@ def read_script(text: str) -> Script:
 
 
 def _is_readable(root: "SgNode | None") -> bool:
-    """Whether a script could be parsed, without syntax errors."""
+    """Whether a script was parsed without syntax errors."""
     return root is not None and all(node.kind() != "ERROR" for node in all_nodes(root))
 
 
@@ -393,7 +393,7 @@ def function_and_alias_names(functions: str, aliases: str) -> frozenset[str]:
 
 
 def script_runs_any_named_command(script: Script, names: frozenset[str]) -> bool:
-    """Whether a script runs one of these names as a command; if it is opaque, whether there are any."""
+    """Whether a script runs one of these names as a command; if it is opaque, True if there are any names."""
     if not script.parts:
         return bool(names)
     return any(words[0] in names for words in script.parts)

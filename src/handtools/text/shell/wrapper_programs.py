@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from handtools.text.shell.word_unquoting import CommandWords, OpaqueScript
 
-# Options that take a value, and how many words come before the inner program.
+# By wrapper: the options that take a value, and how many other words come before the inner program.
 _SEEN_THROUGH: Mapping[str, tuple[frozenset[str], int]] = {
     "timeout": (frozenset({"-k", "-s", "--kill-after", "--signal"}), 1),
     "nohup": (frozenset(), 0),
@@ -42,7 +42,10 @@ def program_basename(name: str) -> str:
 
 
 def as_rule_command(words: CommandWords) -> CommandWords:
-    """Normalize a command for rule matching: no folder, and `git-push` or `git send-pack` as `git push`."""
+    """Normalize a command for rule matching: drop the program's folder, and use one name per git subcommand.
+
+    `git-push` and `git send-pack` become `git push`.
+    """
     name, rest = program_basename(words[0]), words[1:]
     if name.startswith("git-"):
         name, rest = "git", (name.removeprefix("git-"), *rest)

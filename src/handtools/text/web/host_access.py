@@ -95,7 +95,7 @@ _ADDRESS_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] = ()) -> str:
     """Return why an IP address is refused (local, private, metadata); empty if it is allowed.
 
-    `but` has the networks that the user has allowed.
+    `but` are the networks that the user has allowed.
     """
     found = _parsed_address(address)
     if found is None:
@@ -114,7 +114,7 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an IP address, or each IPv4 address that it carries, is this machine's own."""
+    """Whether an IP address, or each IPv4 address embedded in it, is this machine's own."""
     found = _parsed_address(address)
     return found is not None and all(
         _local_network(each) == _THIS_MACHINE for each in _carried_addresses(found) or (found,)
@@ -122,7 +122,7 @@ def is_this_machine(address: str) -> bool:
 
 
 def _local_network(address: IpAddress) -> str:
-    """Return what a local network leads to; empty if the address is in none."""
+    """Describe the refused network that contains an address; empty if there is none."""
     return next(
         (
             words

@@ -103,8 +103,8 @@ def _validated_host(text: str) -> str:
         if not isinstance(address, IPv6Address) or "%" in text:
             raise BadUrl("The text in brackets is not an IPv6 address.")
         return str(address)
-    # Normalize to lower case and ASCII digits before the check: a resolver would turn `１２７` into 127 after
-    # it.
+    # Normalize to lower case and ASCII digits before the check: otherwise a resolver would turn `１２７` into
+    # 127 after it.
     name = normalized_host(text)
     address = ip_literal(name)
     if address is not None:
