@@ -51,7 +51,7 @@ class Reply:
     fingerprint: str = ""
     """Fingerprint of the approval request being answered; a different request of the same call stays open.
 
-    Empty answers any request, except one with `again` set.
+    An empty fingerprint answers any request, except one with `again` set.
     """
 
 

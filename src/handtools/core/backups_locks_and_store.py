@@ -1,4 +1,4 @@
-"""Ports for data stored in addition to the workspace's files: backups, file locks, bytes."""
+"""Ports for data that is stored outside the workspace's files: backups, file locks, and named bytes."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -25,7 +25,7 @@ class Backups(Protocol):
         ...
 
     def delete_item_leftovers(self, name: str) -> None:
-        """Delete the rest of a backup item after its changes were applied or abandoned."""
+        """Delete what remains of a backup item after its changes were applied or abandoned."""
         ...
 
     def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:

@@ -161,7 +161,7 @@ class CancelTokens:
 
     @contextmanager
     def registered(self, key: Hashable, token: CancelToken | None) -> Iterator[CancelToken]:
-        """Let `cancel` cancel the token within the block; without a token, a new one is made."""
+        """Register the token, or a new one, so that `cancel` cancels it while the block runs."""
         token = token or CancelToken()
         self._tokens.setdefault(key, []).append(token)
         try:

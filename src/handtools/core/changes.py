@@ -30,18 +30,18 @@ class BackupRef:
 
     ref: str
     mark: str
-    """Detects changed content: SHA-256 of its bytes, or of its metadata such as size and times."""
+    """Differs if the content differs: SHA-256 of its bytes, or of its metadata such as size and times."""
     bytes: int
     fresh: bool = False
-    """Whether the file must still be written from its bytes.
+    """Whether the file is new and must still be written from its bytes.
 
-    A backup exists only if it was replaced later.
+    A backup exists only after this file was itself replaced.
     """
     content: str = ""
-    """SHA-256 of the bytes if `mark` is not that and it has been computed; otherwise empty."""
+    """SHA-256 of the bytes, if it was computed and `mark` is something else; otherwise empty."""
 
     def alike(self, other_backup: "BackupRef") -> bool:
-        """Whether two references mean the same content: equal marks, or equal known digests."""
+        """Whether two references have the same content: equal marks, or equal known digests."""
         return self.mark == other_backup.mark or (
             bool(self.content) and self.content == other_backup.content
         )
@@ -289,7 +289,8 @@ def combine_folder_changes(
 def change_apply_order(change: Change) -> tuple[int, int, str]:
     """Sort key of changes: deletions first, deepest path first; then the others, shallowest path first.
 
-    Within a depth by path, so that every process applies and shows the same order.
+    Changes of the same depth are sorted by path, so that every process applies and shows them in the same
+    order.
     """
     depth = change.path.count("/")
     return (0, -depth, change.path) if change.after is None else (1, depth, change.path)

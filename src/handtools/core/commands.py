@@ -33,11 +33,11 @@ class CommandLimits:
     open_files: int | None = None
     """Limit of open files per process."""
     output_bytes: int = 256 << 20
-    """Bytes of output stored on disk; of longer output the middle is dropped, with a note."""
+    """Maximum bytes of output stored on disk; from longer output the middle is dropped, with a note."""
     written_bytes: int | None = None
 
     def within(self, max_limits: "CommandLimits") -> "CommandLimits":
-        """Return the limits with each lowered to the limit in `most`, if that has one."""
+        """Return the limits, each lowered to the same limit in `max_limits` if that is set."""
         return CommandLimits(
             **{
                 each.name: _stricter_limit(getattr(self, each.name), getattr(max_limits, each.name))
@@ -53,7 +53,7 @@ def _stricter_limit(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedShellState:
-    """Shell state that a session's commands leave for the next: folder, exports, functions, aliases."""
+    """Shell state that a session's commands pass on to the next one: folder, exports, functions, aliases."""
 
     cwd: str = "."
     exports: Mapping[str, str | None] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Command:
     terminal: tuple[int, int] | None = None
     """Rows and columns of a pseudo-terminal; None runs the command without one."""
     live: bool = False
-    """Run in the background on the real files, so that it sees later edits.
+    """Whether to run in the background on the real files, so that the command sees later edits.
 
     Its changes are not captured.
     """
@@ -103,7 +103,7 @@ class CommandOutput:
     bytes: int
     lines: int
     kept: str = ""
-    """Path under which the complete output can be read."""
+    """Path under which the complete output can be read; empty if it was not stored."""
     dropped_bytes: int = 0
     """Bytes dropped from the middle, which are missing from the stored output too."""
 
@@ -127,9 +127,9 @@ class CommandExit:
     notes: tuple[str, ...] = ()
     """Sentences for the user or the model: no sandbox, undetected changes, refused changes."""
     left: int = 0
-    """How many of its processes outlived it and were killed."""
+    """How many of the command's processes outlived it and were killed."""
     fault: str = ""
-    """Why it could not be started; empty if it ran."""
+    """Why the command could not be started; empty if it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class FinishedCommand:
     coverage: ChangeCoverage = "none"
     omitted: tuple[str, ...] = ()
     discard: Callable[[], None] = lambda: None
-    """Deletes the captured changes from the disk, whether they were applied or not."""
+    """Deletes the captured changes from disk, whether they were applied or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Commands(Protocol):
         ...
 
     async def publish(self, job_id: str, port: int) -> Job:
-        """Publish a job's port on this machine's loopback for the user until the job ends.
+        """Publish a job's port on this machine's loopback interface for the user, until the job ends.
 
         Return the job.
         """
@@ -290,10 +290,10 @@ class HostCommands(Protocol):
         read_only_globs: Sequence[PathGlobs],
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
-        """Run a command to its end; `private` and `read_only` are the paths to hide and to write-protect.
+        """Run a command to its end, with the private paths hidden and the read-only ones write-protected.
 
-        A private path for which `is_open` is true stays visible. With an overlay nothing is
-        write-protected, since the changes are checked before they are applied.
+        A private path for which `is_open` is true stays visible. With an overlay nothing is write-protected,
+        since the changes are checked before they are applied.
         """
         ...
 
@@ -349,7 +349,7 @@ class HostCommands(Protocol):
         ...
 
     def settings_left_in_home(self, session: str) -> tuple[str, ...]:
-        """Return settings such as `~/.gitconfig` that a session's commands left in their home folder."""
+        """Return settings such as `~/.gitconfig` that a session's commands wrote into their home folder."""
         ...
 
     def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:

@@ -40,7 +40,7 @@ class NamedFile:
     path: str
     bytes: int
     state: str
-    """A digest of its bytes, or its size and modification time; part of the approval fingerprint."""
+    """A digest of the file's bytes, or its size and modification time; part of the approval fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class CommandRun:
     confined: bool
     """Whether the kernel confines the command to the workspace and to the listed hosts."""
     files: tuple[NamedFile, ...] = ()
-    """Workspace files that it names; looked up only for an approval request."""
+    """Workspace files that the command names; looked up only for an approval request."""
     home_files: tuple[str, ...] = ()
-    """Settings that earlier commands left in its home folder; looked up only for an approval request."""
+    """Settings that earlier commands wrote into the home folder; looked up only for an approval request."""
 
     @property
     def kind(self) -> Literal["run"]:

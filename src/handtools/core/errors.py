@@ -13,7 +13,10 @@ class ToolError(HandtoolsError):
     code = "failed"
     status = "error"
     unsettled = False
-    """Whether a change could not be fully rolled back: its entry stays open, and the next call retries."""
+    """Whether a change could not be fully rolled back.
+
+    Its journal entry then stays open, and the next call tries again.
+    """
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -89,7 +92,7 @@ class SymlinkInPath(Stale):
 
 
 class Busy(ToolError):
-    """Another writer kept the file or its lock until the timeout."""
+    """Another writer was still using the file, or still had its lock, when the timeout ended."""
 
     code = "busy"
 

@@ -33,7 +33,7 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """Event: a command connected to a host, or was refused."""
+    """Event: a command connected to a host, or its connection was refused."""
 
     call_id: str
     visit: Visit

@@ -39,7 +39,7 @@ class Files(Protocol):
     """Port for tools to read and change files by workspace path; checks policy and records effects."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Return the bytes of a regular file, or `size` of them from offset `start`."""
+        """Return the bytes of a regular file: all of them, or up to `size` bytes from offset `start`."""
         ...
 
     async def facts(self, path: str) -> FileFacts | None:
@@ -83,7 +83,7 @@ class HostFiles(Protocol):
     """Host port for a workspace's files: blocking, confined to it, without policy or journal.
 
     `locate` follows symlinks and returns the real path. All other methods take located paths and follow no
-    symlinks: one that appeared since raises `SymlinkInPath`, so the file that was checked is the one
+    symlinks: if one has appeared since, they raise `SymlinkInPath`, so the file that was checked is the one
     opened.
     """
 
@@ -93,7 +93,7 @@ class HostFiles(Protocol):
         ...
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Return the bytes of a regular file, or `size` of them from offset `start`."""
+        """Return the bytes of a regular file: all of them, or up to `size` bytes from offset `start`."""
         ...
 
     def facts(self, path: str) -> FileFacts | None:
@@ -105,16 +105,16 @@ class HostFiles(Protocol):
         ...
 
     def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
-        """Return the node at a path with bytes and mode, without following symlinks, or None.
+        """Return the node at a path with bytes and mode, not following symlinks; None if nothing is there.
 
-        If `like` is backed up as a whole, the node is described the same way: by its mark, and a folder
+        If `like_node` is backed up as a whole, the node is described the same way: by its mark, and a folder
         with all its items.
         """
         ...
 
     @property
     def backups(self) -> Backups | None:
-        """The backup store for replaced files and folders, or None."""
+        """The backup store for replaced files and folders; None if there is none."""
         ...
 
     def renamed_path(self, path: str) -> str | None:
@@ -130,7 +130,7 @@ class HostFiles(Protocol):
     ) -> tuple[GitNamedPath, ...]:
         """List the paths that git settings name, in the repositories above some located paths and the root.
 
-        This includes the user's own git settings. Settings for which the predicate is true are ignored.
+        This includes the user's own git settings. Settings for which `is_plain` is true are ignored.
         """
         ...
 
@@ -164,7 +164,7 @@ class HostFiles(Protocol):
     def sweep(self, write: PlannedWrite) -> str | None:
         """Clean up a step's temporary file after a crash.
 
-        Return where foreign content was moved to, if any.
+        If it had another program's content, returns a sentence on where that was moved to; otherwise None.
         """
         ...
 

@@ -15,7 +15,7 @@ from handtools.text.truncation import clip_line, one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
 DiagnosticCertainty = Literal["fresh", "likely", "unknown"]
-"""How certain a report is for the current bytes on disk; `unknown` means neither clean nor broken."""
+"""How certain it is that a report describes the bytes on disk; `unknown`: there may or may not be errors."""
 LanguageOperation = Literal[
     "definition",
     "references",
@@ -73,7 +73,7 @@ class DiagnosticDelta:
     fixed: tuple[Diagnostic, ...] = ()
     still: tuple[Diagnostic, ...] = ()
     compared: bool = True
-    """False if there are no diagnostics from before the change, so that all errors may be old."""
+    """False if there are no diagnostics from before the change, so that any of the errors may be old."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ class HostLanguage(Protocol):
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """Notify language servers of changed files and return diagnostics that arrive before the timeout.
+        """Notify language servers of changed files; return the diagnostics that arrive before the timeout.
 
         Server failures are reported as unknown, not raised. Later diagnostics go to `late`.
         """
@@ -212,7 +212,7 @@ class HostLanguage(Protocol):
     async def ask(
         self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
     ) -> LanguageAnswer:
-        """Query the language server of a file; `private` are globs of paths that no server may see."""
+        """Query the language server of a file; it must not see paths that match `private_globs`."""
         ...
 
     def known_servers(self) -> list[KnownServer]:
@@ -225,9 +225,9 @@ class HostLanguage(Protocol):
 
 
 MAX_ERRORS_PER_FILE = 20
-"""Most errors shown for one file."""
+"""Maximum number of errors shown for one file."""
 MAX_OTHER_FILES_WITH_ERRORS = 5
-"""Most other files shown with errors."""
+"""Maximum number of other files shown with errors."""
 DIAGNOSTIC_MESSAGE_CHARS = 300
 
 
@@ -365,7 +365,7 @@ class Formatters(Protocol):
     ) -> FormattingOutcome | None:
         """Format the changed parts of a file and return the result; None when there is nothing to report.
 
-        `private` are globs of paths that a formatter must not see.
+        `private_globs` match the paths that a formatter must not see.
         """
         ...
 

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from handtools.core.result import Image
 
 MAX_RESULT_IMAGES = 4
-"""Most images in one tool result."""
+"""Maximum number of images in one tool result."""
 MediaKind = Literal["image", "pdf", "notebook", "archive", "table"]
 
 

@@ -8,7 +8,7 @@ from handtools.core.changes import NodeKind
 from handtools.text.plurals import inflect_for_number, number_with_noun
 
 PathFilter = Callable[[Sequence[str]], Sequence[str]]
-"""Callback that keeps the paths that may be shown, in order; folder paths end in a slash."""
+"""Callback that returns the given paths that may be shown, in the same order; folder paths end in a slash."""
 WantedKind = Literal["file", "folder", "any"]
 PathKind = NodeKind | Literal["other"]
 
@@ -46,7 +46,7 @@ class SearchScope:
     timeout: float = SEARCH_SECONDS
 
     def skips(self, name: str, *, folder: bool) -> bool:
-        """Whether to skip an entry: folders named in `skip`, and files only if that name is hidden."""
+        """Whether to skip an entry: a folder named in `skip`, or a hidden file named there."""
         return name in self.skip and (folder or name.startswith("."))
 
 

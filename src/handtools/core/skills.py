@@ -92,7 +92,7 @@ SKILL_ROOTS = (".agents/skills", ".claude/skills")
 SKILL_SCHEME = "skill:"
 """Path prefix `skill:NAME/path` for files of skills outside the workspace, which are read-only."""
 SKILL_LISTING_CONTEXT_DIVISOR = 50
-"""The list of skills may use 1/N of the model's context window."""
+"""The list of skills may use as many tokens as the model's context window divided by this number."""
 SKILL_NAME_CHARS = 64
 SKILL_DESCRIPTION_CHARS = 1_024
 SKILL_DESCRIPTION_CUT_CHARS = 4_096
@@ -140,7 +140,10 @@ class Skill:
         return f"{self.location}/{url_escaped(path)}"
 
     def is_about(self, path: str) -> bool:
-        """Whether to mention the skill when a file is read: its globs match, or it has only a scope."""
+        """Whether to mention the skill when a file is read.
+
+        True if its globs match, or if it has no globs but applies to one folder only.
+        """
         if not self.paths:
             return self.listed and bool(self.scope)
         below = path.removeprefix(f"{self.scope}/") if self.scope else path
@@ -192,7 +195,7 @@ class HostSkills(Protocol):
         ...
 
     def facts(self, name: str, path: str) -> FileFacts | None:
-        """Return the metadata of a file in a skill outside the workspace, or None."""
+        """Return the metadata of a file in a skill outside the workspace; None if there is no such file."""
         ...
 
 

@@ -76,8 +76,8 @@ class Tool(Generic[P, D]):
         return "".join(self._prompt_parts[1:]).strip()
 
     @cached_property
-    def _prompt_parts(self) -> list[str]:
-        """The prompt, and the text after its end mark."""
+    def _filled(self) -> list[str]:
+        """The prompt with limits filled in, and the text after its end mark."""
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prompt_source)
         return PROMPT_END_MARK.split(TESTED_CLAIM_COMMENT_PATTERN.sub("", filled))
@@ -103,7 +103,7 @@ AnyTool = Tool[Any, Any]
 
 
 def with_tool_names(text: str, names: Mapping[str, str], own: Collection[str] = ()) -> str:
-    """Replace tool names, which are in backquotes, in a prompt; `own` are parameter names, not tools."""
+    """Replace the tool names in a prompt, which are in backquotes; names in `own` are parameters and stay."""
     renamed = {name: shown for name, shown in names.items() if name not in own and name != shown}
     return _QUOTED_NAME.sub(lambda found: f"`{renamed.get(found[1], found[1])}`", text) if renamed else text
 
@@ -241,7 +241,10 @@ def _simplified_schema(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    """Whether a keyword is of no use to a model; a property of the same name has a schema as its value."""
+    """Whether a keyword is of no use to a model.
+
+    A dict as value means that the key is not a keyword, but a property with that name.
+    """
     untold = key in UNTOLD_KEYWORDS or (key == "additionalProperties" and value is False)
     return untold and not isinstance(value, dict)
 

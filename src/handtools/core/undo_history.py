@@ -49,7 +49,7 @@ class UndoOutcome:
     restored: tuple[str, ...]
     conflicts: tuple["UndoConflict", ...]
     touched: tuple[TouchedPath, ...] = ()
-    """What the undo did to each restored path: `deleted` if the undone call had created it, for example."""
+    """What the undo did to each restored path, for example `deleted` if the undone call had created it."""
     changed_at: float | None = None
     """Time of the undone change, if a single path was undone, in seconds since the epoch."""
 
@@ -93,7 +93,10 @@ class History(Protocol):
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
     ) -> UndoOutcome:
-        """Revert hunks since a point, given as ids by path, or replace them with edited text by id."""
+        """Revert hunks that were made since a point, or replace them with other text.
+
+        `rejected` has the ids of these hunks by path; `edited` has the new text of those to replace, by id.
+        """
         ...
 
     async def find_removing_call(self, path: str, text: str) -> "TextRemovingCall | None":

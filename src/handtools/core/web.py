@@ -45,12 +45,12 @@ MAX_WEB_PAGE_BYTES = 5_000_000
 """Largest web page in bytes that is downloaded."""
 NO_ENGINE_HINT = "The user can configure one; see the docs."
 HostIsListed = Callable[[str, int], bool]
-"""Callback: whether the user listed this host or address with this port, which permits local addresses."""
+"""Callback: whether the user listed this host or address with this port, so that it may even be local."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
-    """One HTTP request to one server; following a redirect takes another."""
+    """One HTTP request to one server; following a redirect takes another request."""
 
     url: Url
     form: PageForm = "markdown"

@@ -21,13 +21,13 @@ class DialectTool:
 
     name: str
     tools: tuple[str, ...]
-    """Our tools that it needs; it is offered if all of them are."""
+    """Our tools that this tool needs; it is offered if all of them are."""
     description: str
     schema: Mapping[str, Any]
     """The vendor's schema of the arguments, without the vendor's descriptions."""
     calls: Callable[[Args], OurCalls]
     definition: Mapping[str, Any] = field(default_factory=dict)
-    """Entry for a request to the vendor's API instead of a schema; empty for a plain function."""
+    """Entry that a request to the vendor's API has instead of a schema; empty for a plain function."""
 
     @cached_property
     def params(self) -> type[BaseModel]:
@@ -123,12 +123,12 @@ def with_text(result: Result[Any], text: str) -> Result[Any]:
 
 
 def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
-    """Map milliseconds to seconds; 0 means not given."""
+    """Return a function that maps milliseconds to our argument `name` in seconds, and 0 to no argument."""
     return lambda value: {name: value / 1000} if value > 0 else {}
 
 
 def flag_to_arguments(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
-    """Map a flag to arguments of our tool if it is set."""
+    """Return a function that maps a flag to these arguments of our tool if it is set, otherwise to none."""
     return lambda value: arguments if value else {}
 
 
