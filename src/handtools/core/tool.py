@@ -76,7 +76,7 @@ class Tool(Generic[P, D]):
         return "".join(self._prompt_parts[1:]).strip()
 
     @cached_property
-    def _filled(self) -> list[str]:
+    def _prompt_parts(self) -> list[str]:
         """The prompt with limits filled in, and the text after its end mark."""
         module = sys.modules[self.run.__module__]
         filled = re.sub(r"\{([A-Z_]+)\}", lambda m: f"{getattr(module, m[1]):,}", self._prompt_source)

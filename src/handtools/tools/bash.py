@@ -146,7 +146,7 @@ async def _result_text(ctx: Context, command_exit: CommandExit) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _shown(output: CommandOutput) -> str:
+def _clipped_output(output: CommandOutput) -> str:
     """Return the output; if it is too long, its head and tail, its size and the path of the full output."""
     if not output.tail:
         whole = plain_output(decode_output(output.head)).rstrip("\n")
@@ -160,9 +160,9 @@ def _shown(output: CommandOutput) -> str:
     return f"{head}\n[… {_output_size_note(output)} …]\n{tail}"
 
 
-def _stream(output: CommandOutput) -> str:
+def _clipped_stream(output: CommandOutput) -> str:
     """Return one stream as shown, but with its final line ending, since programs may join the streams."""
-    return _shown(output) + "\n" * (output.tail or output.head).endswith(b"\n")
+    return _clipped_output(output) + "\n" * (output.tail or output.head).endswith(b"\n")
 
 
 def _output_size_note(output: CommandOutput) -> str:

@@ -111,7 +111,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     return Result("\n".join([*rows, f"({' '.join([*notes, *found.gaps.notes])})"]), details)
 
 
-def _below(ctx: Context, pattern: str) -> str:
+def _workspace_glob(ctx: Context, pattern: str) -> str:
     """Convert a pattern to a glob relative to the workspace, even if it starts with an absolute path."""
     names = pattern.split("/")
     if ".." in names:
@@ -156,7 +156,7 @@ def _entry_detail(entry: FolderEntry) -> FindEntry:
     return FindEntry(path=without_surrogates(entry.path), kind=kind, bytes=entry.bytes, modified=at)
 
 
-async def _nothing(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
+async def _empty_result(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
     """Explain an empty result: what was skipped, and which paths a wider search would have found."""
     notes = ["No path matches.", *found.gaps.notes]
     scope = replace(_scope(params), timeout=FIND_PROBE_SECONDS)

@@ -133,7 +133,7 @@ def _with_link_signs(listing: FolderListing) -> Sequence[str]:
     ]
 
 
-def _nested(listing: FolderListing, above: str) -> list[str]:
+def _tree_rows(listing: FolderListing, above: str) -> list[str]:
     """Format entries as a tree: names below their folder if that is listed too, otherwise full paths."""
     levels = {above: 0} if above else {}
     rows = []

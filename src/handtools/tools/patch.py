@@ -134,7 +134,7 @@ async def _added_before(drafts: DraftSet, file: FilePatch) -> Draft | None:
     return await drafts.open(file.path) if draft.body == added.text != "" else None
 
 
-async def _mode(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | None:
+async def _mode_after_patch(drafts: DraftSet, draft: Draft, *, executable: bool) -> int | None:
     """Return the file's mode with execute permission for everyone who can read it, or for no one.
 
     For a new file, None stands for the default mode.

@@ -110,7 +110,7 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     return Result(_result_text(undone, dry_run=params.dry_run), details)
 
 
-def _target(params: UndoParams) -> tuple[UndoScope, str]:
+def _scope_and_name(params: UndoParams) -> tuple[UndoScope, str]:
     """Return the scope and name of the changes to undo; raises if the arguments don't fit together."""
     if params.since:
         if params.name or params.scope:

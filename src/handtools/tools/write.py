@@ -77,7 +77,7 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     return Result(f"{verb} {path} ({len(after):,} bytes).{unseen}", details)
 
 
-async def _present(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
+async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
     """Return the bytes to be replaced, and a note if the agent has not read them.
 
     For a new file, these are None and an empty string.

@@ -72,8 +72,8 @@ def _common_prefix_length(a: str | bytes, b: str | bytes) -> int:
     return low
 
 
-# `_lcs_by_hunt_szymanski` takes one step for each pair of equal lines; beyond this many pairs per line, the others are
-# cheaper.
+# `_lcs_by_hunt_szymanski` takes one step for each pair of equal lines; beyond this many pairs per line, the others
+# are cheaper.
 _SPARSE_PAIRS = 4
 # The cost of `_lcs_by_myers` grows with the square of the edit distance; beyond this, a table is cheaper.
 _NEAR_DISTANCE = 96

@@ -79,7 +79,7 @@ def _slide_penalty(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]
     return tuple(map(sum, zip(_border_penalty(rows, start), _border_penalty(rows, end), strict=True)))
 
 
-def _border(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
+def _border_penalty(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
     """Rate one border of an edit: indentation, whether it ends a block, whether no blank line precedes it."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
     depth = _indent(next((row for row in below if row.strip()), ""))

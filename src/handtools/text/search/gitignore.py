@@ -50,10 +50,10 @@ class IgnoreFile:
     def __init__(self, text: str, folder: str = "", above: str = "") -> None:
         self.folder = folder
         self._above = f"{above}/" if above else ""
-        self._rules = _rules(text)
+        self._rules = _rules_last_first(text)
         # Rules from above the root may match components that are not in the paths, which the prefilter
         # would miss.
-        self.screen = _EVERYTHING if above else _screen(text)
+        self.screen = _EVERYTHING if above else _prefilter_of_rules(text)
 
     def verdict(self, path: str, *, folder: bool) -> IgnoreVerdict | None:
         """Return the verdict of the last matching rule of this file: ignore or keep.

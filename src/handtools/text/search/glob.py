@@ -169,7 +169,7 @@ class GlobSet:
         return next(hits, None)
 
 
-def _fixed(pattern: str) -> list[str]:
+def _components_if_simple(pattern: str) -> list[str]:
     """Return the components of a simple pattern (a name with a star at one end, or `**/` and names).
 
     Returns an empty list for any other pattern.
@@ -209,7 +209,7 @@ def brace_alternatives(pattern: str) -> list[str]:
 
 def _alternatives(pattern: str) -> list[str]:
     """Expand the braces of a pattern into alternatives, each as regex text with slashes and star marks."""
-    return _expanded(pattern, _pieces(pattern))
+    return _expand_braces(pattern, _regex_pieces(pattern))
 
 
 def _expand_braces(pattern: str, pieces: Iterable[str]) -> list[str]:

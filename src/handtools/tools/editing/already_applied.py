@@ -68,7 +68,7 @@ def find_applied_around_lines(
     return None
 
 
-def _adds(text: str) -> bool:
+def _has_significant_text(text: str) -> bool:
     """Whether a text has letters or digits, or is one non-blank line.
 
     Several lines of only brackets don't count.
@@ -156,8 +156,8 @@ def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyA
         return None
     # The edit was made if nothing like the old text remains, if the new text is where the old text should
     # be, or if it is too long to be there by coincidence.
-    is_made = near is None or _overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
-    return _done(line_index, there) if is_made else None
+    is_made = near is None or _has_overlap(near, there) or letters >= _MIN_LETTERS_ANYWHERE
+    return _already_applied_outcome(line_index, there) if is_made else None
 
 
 def _is_whole_lines(text: str, at: int, wanted: str) -> bool:

@@ -265,7 +265,7 @@ class Draft:
             self.source_text.body, self._text, common_ends=self._line_counted_common_ends()
         )
 
-    def _counted(self) -> KnownCommonEnds:
+    def _line_counted_common_ends(self) -> KnownCommonEnds:
         """Return the unchanged ends with the line feeds of the start counted; the count is cached."""
         if self.common_ends.feeds is None:
             feeds = self.source_text.body.count("\n", 0, self.common_ends.head)
@@ -287,7 +287,7 @@ class DraftSet:
 
     async def open(self, path: str) -> Draft:
         """Return the draft of a file with the changes of earlier steps, reading the file on first use."""
-        key = await self._key(path)
+        key = await self._normalized_path(path)
         self._refuse_removed(path, key)
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)

@@ -155,7 +155,7 @@ class EditAgentSession:
         self.say(f"{self.draft.path}: edit {len(self.pairs)} applied at line {line}\n")
         return []
 
-    def _announce(self, old: str) -> None:
+    def _report_edit_line(self, old: str) -> None:
         """Report as progress which line an edit changes, while its new text is still streaming."""
         if self.draft.body.count(old) == 1:
             line = line_number_at(self.draft.body, self.draft.body.index(old))

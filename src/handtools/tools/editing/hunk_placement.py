@@ -237,7 +237,7 @@ def find_hunk_scope_rows(state: PatchingState, hunk: Hunk) -> list[ScopeRows] | 
     return reaches
 
 
-def _scopes(rows: list[str], scope: str) -> list[int]:
+def _rows_of_scope_line(rows: list[str], scope: str) -> list[int]:
     """Find the rows equal to the line named after `@@`; if there are none, the rows that begin with it."""
     wanted = scope.strip()
     whole = [at for at, row in enumerate(rows) if row.strip() == wanted]
@@ -259,7 +259,7 @@ def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[
 
 def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the row after a scope's block: a Markdown section, or deeper rows and the one that ends them."""
-    level = _level(rows[scope_rows.start])
+    level = _heading_level(rows[scope_rows.start])
     if level:
         ends = (at for at in range(scope_rows.stop, len(rows)) if 0 < _heading_level(rows[at]) <= level)
         return next(ends, len(rows))
@@ -274,7 +274,10 @@ def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
 
 def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the least indentation of a scope's rows; -1 if all are blank, so that no row ends the block."""
-    return min((_depth(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()), default=-1)
+    return min(
+        (_indentation_width(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()),
+        default=-1,
+    )
 
 
 def _goes_on(row: str) -> bool:
@@ -345,7 +348,7 @@ def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | E
 
 def _last_row(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the last non-blank row of a scope's section, or of its block including the closing row."""
-    if _level(rows[scope_rows.start]):
+    if _heading_level(rows[scope_rows.start]):
         stop = _end_of_block(rows, scope_rows)
     else:
         depth = _least_depth(rows, scope_rows)
@@ -456,7 +459,9 @@ def _apply_hunk(
     return None
 
 
-def _locate(state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None) -> EditRefused | None:
+def _process_locator_hunk(
+    state: PatchingState, hunk: Hunk, scope_rows: list[ScopeRows] | None
+) -> EditRefused | None:
     """Process a hunk that has only context lines, and so limits where the next hunk may match.
 
     Returns a refusal if its lines are not in the file.

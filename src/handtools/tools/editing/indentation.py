@@ -69,7 +69,7 @@ class IndentationMap:
 
     def _from_many(self, wanted: str) -> str | None:
         """Map an indentation from two or more known pairs, which show where levels start and their width."""
-        moved = _shifted(self._known, wanted)
+        moved = _prefix_mapped_indentation(self._known, wanted)
         if moved is not None:
             return moved
         scaled = {self._indentation_by_levels(wanted, unit) for unit in _UNITS} - {None}
@@ -123,7 +123,7 @@ class IndentationMap:
         )
 
 
-def _function(pairs: list[tuple[str, str]]) -> dict[str, str]:
+def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Build the mapping from argument indentations to file indentations.
 
     Raises `UnclearEdit` if it is ambiguous or would change which lines are deeper than others.
@@ -240,7 +240,7 @@ def indent_step(lines: list[str]) -> str | None:
     return _commonest_step(indent_step_frequencies(lines), lines)
 
 
-def _commonest(found: Counter[str], lines: list[str]) -> str | None:
+def _commonest_step(found: Counter[str], lines: list[str]) -> str | None:
     """Return the most frequent step in `found`; if it is empty, the smallest indentation of any line.
 
     Returns None if no line is indented.

@@ -101,7 +101,7 @@ def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | Non
     return None if start is None else _Reach(start, start + len(keys))
 
 
-def _twins(keys: list[str], known: set[str]) -> dict[str, str]:
+def _similar_file_lines(keys: list[str], known: set[str]) -> dict[str, str]:
     """Map the longest old lines that the file lacks to the file's lines that they may be misspellings of."""
     unknown = sorted({key for key in keys if key not in known}, key=lambda key: (-len(key), key))
     if not unknown or len(known) > _MAX_LINES:

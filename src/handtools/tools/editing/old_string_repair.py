@@ -278,7 +278,7 @@ def _text_inside_fence(text: str) -> str | None:
     return "\n".join(rows[1:-1])
 
 
-def _edges(text: str) -> list[str]:
+def _outer_line_pairs(text: str) -> list[str]:
     """Return the first two and last two rows of a text, where a fence and the line next to it would be."""
     rows = text.strip("\n").split("\n")
     return ["\n".join(rows[:2]), "\n".join(rows[-2:])] if len(rows) > 2 else []

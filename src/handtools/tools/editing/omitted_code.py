@@ -111,8 +111,8 @@ def elided_pieces(old: str, new: str) -> list[ElidedPiece] | None:
 
     Returns None if there are no marks, if the marks differ, or if a piece has no counterpart.
     """
-    mine, my_marks = _cut(old)
-    theirs, their_marks = _cut(new)
+    mine, my_marks = _split_at_elisions(old)
+    theirs, their_marks = _split_at_elisions(new)
     if not my_marks or my_marks != their_marks:
         return None
     found = [ElidedPiece(a, b) for a, b in zip(mine, theirs, strict=True)]
@@ -152,7 +152,7 @@ def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], ma
 
 def _is_inner(line: str, least: int) -> bool:
     """Whether a line is indented by `least` or more; blank lines and lines starting with `#` always pass."""
-    return _depth(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+    return _indentation_width(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 
 def _indentation_width(line: str) -> int:

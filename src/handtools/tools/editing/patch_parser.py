@@ -371,7 +371,7 @@ class _Section:
         elif row.rstrip() != _STOP:
             raise MalformedPatch(number, f"lines of an added file must begin with `+`, not {row[:60]!r}.")
 
-    def _open(self, row: str) -> None:
+    def _parse_hunk_header(self, row: str) -> None:
         """Parse an `@@` line, which has the hunk's line numbers or names a line above it as scope."""
         span = parse_hunk_range(row)
         if span is not None:

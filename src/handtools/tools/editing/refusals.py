@@ -96,7 +96,7 @@ def refuse_unclear(
     )
 
 
-def _form(line_index: LineIndex, first: int, last: int) -> str:
+def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
     """Return a sentence that says what one level of indentation is near the lines; empty if unknown."""
     depths = {
         lines.leading_blanks(row) for row in line_index.lines_without_ends[first:last] if not is_blank(row)

@@ -134,7 +134,9 @@ def _apply_to_seen_text(line_index: LineIndex, old: str, new: str, seen: str) ->
     return refusals.refuse_not_found(line_index, [old], new) if edited.code == "ambiguous" else None
 
 
-def _read(line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None) -> EditOutcome | None:
+def _match_argument_reading(
+    line_index: LineIndex, reading: ArgumentReading, hint: MatchHint | None
+) -> EditOutcome | None:
     """Try one reading of the arguments: exactly if it was repaired, then by loose matching of lines.
 
     Returns None if neither matches.

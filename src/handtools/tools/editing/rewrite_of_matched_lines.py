@@ -235,7 +235,7 @@ class _Replay:
         self.moved = {line for line, count in Counter(new).items() if count <= counts[line]}
         # Compare indentations even if no added line needs one: the same lines with different nesting are
         # different code.
-        self.indents = self._depths() if match.loss >= MatchLoss.INDENTATION else None
+        self.indents = self._indentation_map() if match.loss >= MatchLoss.INDENTATION else None
         self.at = match.first
         self.rows: list[_WrittenLine] = []
         self.freed: list[str] = []
@@ -448,7 +448,7 @@ class _Replay:
 
         It is as deep as the first old line in the arguments, but would not be so in the file.
         """
-        filed = self._filed(0) or ""
+        filed = self._matched_file_line(0) or ""
         if step.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
         as_deep = leading_blanks(line) == leading_blanks(self.old[0])
@@ -465,7 +465,7 @@ class _Replay:
 
     def _check_slides(self) -> None:
         """Raise `UnclearEdit` if an added or removed line equals a kept one only in the arguments."""
-        for start, end in _runs(self.ops, "drop"):
+        for start, end in _step_runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
             for outside, inside in shifts_of_equal_rows(self.old, first, last):
                 if self._matched_file_line(outside) != self._matched_file_line(inside):

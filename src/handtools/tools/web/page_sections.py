@@ -71,7 +71,7 @@ def sections(text: str) -> list[Section]:
 
 def section_titled(sections: Sequence[Section], title: str) -> Section | None:
     """Find the section with this title; failing that, one whose title begins with or contains it; or None."""
-    wanted = _plain(title)
+    wanted = _normalized_title(title)
     for fits in (str.__eq__, str.startswith, str.__contains__):
         for section in sections:
             if fits(_normalized_title(section.title), wanted):
