@@ -24,8 +24,8 @@ MAX_CONTEXT_MEMBERS = 13
 
 BROAD_EXCEPTS = {
     "core/errors.py": "exception_raised_by",
-    "mcp/streamable_http.py": "_served",
-    "runtime/executor.py": "_guarded",
+    "mcp/streamable_http.py": "_sdk_response",
+    "runtime/executor.py": "_run_with_timeout",
 }
 """The places that may catch everything: other people's callbacks, a request's answer, and a tool with a bug."""
 
