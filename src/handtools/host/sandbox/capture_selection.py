@@ -18,7 +18,7 @@ from handtools.host.workspace_folders import workspace_folders
 
 
 class BestCapture:
-    """Captures changes with overlayfs, or by scanning if it can't be mounted; tests this at first use."""
+    """Captures changes with overlayfs if it can be mounted (tested at first use), otherwise by scanning."""
 
     def __init__(self, root: str | Path, backups: FolderBackups) -> None:
         self._folders = workspace_folders(root)
@@ -52,7 +52,7 @@ class BestCapture:
         return chosen.begin(launch, in_place=in_place)
 
     def close(self) -> None:
-        """Delete the layers kept for the next command."""
+        """Delete the unused layers that were kept for the next commands."""
         for name in ("_overlay_capture", "_scan_capture"):
             if name in self.__dict__:
                 self.__dict__[name].close()

@@ -42,7 +42,7 @@ class CommandCapture(Protocol):
         ...
 
     def discard(self) -> None:
-        """Delete the captured data after the changes were applied to the workspace or rejected."""
+        """Delete the captured data, once the changes have been applied to the workspace or rejected."""
         ...
 
 
@@ -51,15 +51,18 @@ class Capture(Protocol):
 
     @property
     def has_isolated_writes(self) -> bool:
-        """Whether writes go to a separate layer, so that other programs' changes aren't captured."""
+        """Whether a command writes to a separate layer, so that changes by other programs aren't captured."""
         ...
 
     def begin(self, launch: Launch, *, in_place: bool) -> CommandCapture:
-        """Prepare to capture the changes of one command; with `in_place`, no overlay can be mounted."""
+        """Prepare to capture the changes of one command.
+
+        With `in_place`, no overlay can be mounted, so the command writes directly to the workspace.
+        """
         ...
 
     def close(self) -> None:
-        """Delete the data kept for the next command."""
+        """Delete the data that was kept for the next commands."""
         ...
 
 
@@ -108,8 +111,8 @@ class NodeReader:
             return Node("folder", mode=mode)
         if entry.kind == "link":
             target = b""
-            # If it is no longer a symlink, use an empty target: it matches no file, so it shows up as a
-            # conflict.
+            # If the symlink is gone by now, use an empty target: it matches no file, so a conflict is
+            # reported.
             with contextlib.suppress(OSError):
                 target = entry.folder.link_target(entry.name)
             return Node("link", target, None, BackupRef(ref, sha256_hex(target), 0))

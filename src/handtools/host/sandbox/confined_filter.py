@@ -24,7 +24,7 @@ _REDIRECT_SCRIPT = 'exec "${@:3}" <&"$1" >&"$2"'
 
 @dataclass(frozen=True, slots=True)
 class StdinFilterProgram:
-    """The argv of a filter program and the paths it can read: the workspace without its private paths."""
+    """A filter program and what it can read: the workspace without private paths, and `readable`."""
 
     argv: tuple[str, ...]
     root: str
@@ -36,7 +36,7 @@ class StdinFilterProgram:
 async def run_stdin_filter(
     runner: Runner, program: StdinFilterProgram, data: bytes, seconds: float
 ) -> tuple[bytes, str]:
-    """Pass bytes through the program; returns its output and the reason if it failed, otherwise ""."""
+    """Pass bytes through the program; returns its output and, if it failed, the reason (otherwise "")."""
     with contextlib.ExitStack() as held:
         given, made = (held.enter_context(anonymous_file()).fileno() for _ in range(2))
         write_all(given, data)

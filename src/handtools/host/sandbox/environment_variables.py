@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 INHERITED_VARIABLES = frozenset({
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
-"""Variables that a command inherits; all others may be secrets. A workspace can allow more."""
+"""Variables that a command inherits. Any other may be a secret, but a workspace can allow it."""
 NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
     "PAGER": "cat", "GIT_PAGER": "cat", "GH_PAGER": "cat", "MANPAGER": "cat", "SYSTEMD_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
@@ -18,7 +18,7 @@ NONINTERACTIVE_VARIABLES: Mapping[str, str] = {
 }  # fmt: skip
 """Variables that keep programs from asking questions, starting a pager or using colours."""
 BASH_PROGRAM = "/bin/bash" if os.path.exists("/bin/bash") else "bash"
-"""The path of bash; absolute if it exists, so that PATH, which may have project folders, isn't searched."""
+"""The bash to run: /bin/bash if it exists, since a search on PATH could find a project's bash."""
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -1,4 +1,4 @@
-"""`Launch`, a process that is wanted; `Runner`, which confines it; `ConfinedLaunch`, which is started."""
+"""`Launch` describes a process to start, `Runner` confines it, and `ConfinedLaunch` is what is started."""
 
 import os
 import socket
@@ -37,13 +37,13 @@ class SessionFolders:
     """A session's persistent folders outside the workspace, which its commands can write to."""
 
     base: str
-    """The folder in our state that contains all of them."""
+    """The folder in our state folder that contains the others."""
     home: str
     temporary: str
     caches: str
     """Package caches, shared with other sessions."""
     reserved: tuple[str, ...]
-    """Names in the temporary folder that are mount points in every command, so it can't replace them."""
+    """Names in the temporary folder where every command has a mount, so that none can replace them."""
     quotas: tuple[tuple[str, int, int], ...]
     """Folders with their limits in bytes and files; a command that exceeds them is killed."""
 
@@ -68,7 +68,7 @@ class LaunchSupervisor(Protocol):
         ...
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Send it a message with file descriptors."""
+        """Send the supervisor a message, with file descriptors."""
         ...
 
     def abandon(self) -> None:
@@ -92,7 +92,7 @@ class SupervisorPoolPort(Protocol):
 class Launch:
     """A process to start, and what it may see and use.
 
-    The caller owns its fds and keeps them open until the process exits.
+    The caller owns the fds in it and keeps them open until the process exits.
     """
 
     argv: tuple[str, ...]
@@ -114,37 +114,43 @@ class Launch:
     outgoing_proxy: str = ""
     """The HTTP proxy through which listed hosts are reached, as `http://[USER:PASSWORD@]HOST:PORT`."""
     private_globs: tuple[PathGlobs, ...] = ()
-    """The workspace paths hidden from the command, one value for each rule."""
+    """Globs for the workspace paths hidden from the command, one value for each policy rule."""
     read_only_globs: tuple[PathGlobs, ...] = ()
-    """The workspace paths that the command can't write to, unless an overlay captures its writes."""
+    """Globs for workspace paths that the command can't write to, unless an overlay captures its writes."""
     is_open: PathPredicate = matches_no_path
-    """Whether a private path, relative to the workspace, is visible as an exception."""
+    """Returns whether the command can see a path (relative to the workspace) although it is private."""
     frozen: bool = False
     """Whether the whole workspace is read-only."""
     readable: tuple[str, ...] = ()
     """Absolute paths outside the workspace that the command may read: programs, never secrets."""
     writable: tuple[str, ...] = ()
-    """Absolute paths outside the workspace that the command may write: its caches."""
+    """Absolute paths outside the workspace that the command may write to: its caches."""
     refreshed: Callable[[str], bool] | None = None
-    """Which paths are updated in its layer when other programs change them while it runs; None for none."""
+    """Returns whether a path is updated in the command's layer when another program changes it.
+
+    None if no paths are updated.
+    """
     limits: CommandLimits = field(default_factory=CommandLimits)
     mounts_left: str = ""
-    """A mount point to unmount with everything mounted below it, except the process's own overlays."""
+    """A mount point to unmount before exec, with all mounts below it except the process's own overlays.
+
+    Empty for none.
+    """
 
     @property
     def host_list_notes(self) -> tuple[str, ...]:
-        """The note of a runner that can't filter by host: commands with listed hosts get no network."""
+        """A note for runners that can't filter by host: with a list of hosts, a command gets no network."""
         return (NO_HOST_LIST_NOTE,) if self.network == "listed" else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchResources:
-    """What was opened for a launch until it exits: layers for its writes, its session's folders and network."""
+    """Resources in use until a launch exits: layers for its writes, its session's folders and network."""
 
     overlays: tuple[Overlay, ...] = ()
     """One for each workspace folder; empty if the command writes directly to the workspace."""
     session_folders: SessionFolders | None = None
-    """The session's persistent folders; None for a home and temporary folder private to the command."""
+    """The session's persistent folders; if None, the command gets its own home and temporary folder."""
     namespaces: tuple[int, ...] = ()
     """Fds of namespaces to join: the user namespace that owns the session's network namespace, if there is
     one, then the network namespace. The fds belong to the session.
@@ -156,7 +162,7 @@ NO_RESOURCES = LaunchResources()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedLaunch:
-    """A launch in the form in which a runner has it started."""
+    """How to start a launch so that it is confined: the runner's argv, environment, mounts and filters."""
 
     launch: Launch
     resources: LaunchResources = NO_RESOURCES
@@ -168,9 +174,9 @@ class ConfinedLaunch:
     pool: SupervisorPoolPort | None = None
     """The pool whose supervisor starts and stops the process; None for a supervisor on this machine."""
     controls_terminal: bool = True
-    """Whether it is the new process's controlling terminal; False if one of its children acquires it."""
+    """Whether the terminal becomes the process's controlling terminal; False if a child acquires it."""
     mounts: tuple[Mount, ...] = ()
-    """Mounts made after those of the overlays, in the process's own mount namespace."""
+    """Mounts to make after the overlays, in the process's own mount namespace."""
     user: tuple[int, int] | None = None
     """The user and group id to switch to, for runners that start as root."""
     landlock: int | None = None
@@ -178,7 +184,7 @@ class ConfinedLaunch:
     seccomp: bytes = b""
     """The BPF program of a seccomp filter."""
     places: tuple[str, ...] = ()
-    """Folders, as the process sees them, that are in memory (tmpfs) and count toward the memory limit."""
+    """Paths of tmpfs folders, as the process sees them; their content counts toward the memory limit."""
     alone: bool = False
     """Whether the process has its own pid namespace, so that nothing it started outlives it."""
     private_file_alarm: PrivateFileAlarm | None = None
@@ -242,7 +248,7 @@ class PersistentRunner(Protocol):
 def confined_launch(
     runner: Runner, launch: Launch, resources: LaunchResources = NO_RESOURCES
 ) -> Iterator[ConfinedLaunch]:
-    """Context manager: the confined launch; closes what the runner opened for it."""
+    """Context manager: yields the confined launch, then closes the fds that the runner opened for it."""
     confined = runner.confine(launch, resources)
     try:
         yield confined

@@ -2,7 +2,7 @@
 
 The command runs in a network namespace without external interfaces. Our process owns a socket that listens
 in that namespace, so there is no bridge and no helper program inside that a command could bypass. The
-namespace is shared by the session, but each command may reach different hosts. So each command has its own
+session's commands share the namespace, but each may reach different hosts. So each command has its own
 proxy, with a password that is only in the command's environment; the proxy stops when the command exits.
 The proxy has its own thread and event loop because a background job outlives the loop that started it.
 
@@ -58,7 +58,10 @@ _BODY_LENGTH = re.compile("[0-9]{1,18}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e]*)?\r\n")
 _LENGTH_FIELDS = frozenset({"content-length", "transfer-encoding"})
 _OWN_FIELDS = _LENGTH_FIELDS | {"host", "connection", "keep-alive", "upgrade", "te", "trailer"}
-"""Fields that the proxy writes itself or that are hop-by-hop, in addition to all `proxy-*` fields."""
+"""Header fields that are not forwarded, because the proxy writes them itself or they are hop-by-hop.
+
+The `proxy-*` fields aren't forwarded either.
+"""
 
 ProxyRequestKind = Literal["tunnel", "request", "socks"]
 
@@ -207,7 +210,7 @@ async def _read_socks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     if _PASSWORD in methods:
         writer.write(bytes((_SOCKS_VERSION, _PASSWORD)))
         password = await _read_socks_password(reader)
-        writer.write(bytes((_SOCKS_PASSWORD_VERSION, 0)))  # it is checked with the request
+        writer.write(bytes((_SOCKS_PASSWORD_VERSION, 0)))  # the password is checked with the request
     elif _NO_PASSWORD in methods:
         writer.write(bytes((_SOCKS_VERSION, _NO_PASSWORD)))
     else:
@@ -278,9 +281,9 @@ def http_reply(outcome: ProxyOutcome, words: str = "") -> bytes:
 OnNetworkVisit = Callable[[Visit], None]
 
 MAX_PROXY_CONNECTIONS = 128
-"""How many proxy connections are served at once; more wait in the kernel's queue."""
+"""How many proxy connections are served concurrently; more wait in the kernel's queue."""
 MAX_RECORDED_VISITS = 1_000
-"""How many connection attempts are recorded one by one; the rest are counted."""
+"""How many connection attempts are recorded one by one; the rest are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +296,7 @@ class ProxyTimeouts:
 
 
 async def connect_through_proxy(proxy: str, host: str, port: int) -> StreamPair:
-    """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its status on refusal."""
+    """Connect to a host through an HTTP proxy (`CONNECT`); raises `OSError` with its status if it refuses."""
     parts = urlsplit(proxy)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=REQUEST_HEAD_BYTES)
     try:
@@ -331,7 +334,7 @@ class EgressProxy:
     tell: OnNetworkVisit = lambda _: None
     timeouts: ProxyTimeouts = ProxyTimeouts()
     visits: list[Visit] = field(default_factory=list)
-    """All connection attempts, in the order in which they ended."""
+    """The first `MAX_RECORDED_VISITS` connection attempts, in the order in which they ended."""
     unnoted: int = 0
     outgoing: str = ""
     """The HTTP proxy through which hosts are reached; empty for direct connections."""
@@ -341,7 +344,7 @@ class EgressProxy:
         self._server = RelayServer(self._serve_client, MAX_PROXY_CONNECTIONS, REQUEST_HEAD_BYTES)
 
     def start(self, listening: socket.socket) -> None:
-        """Start serving a listening socket, which `stop` closes; returns at once."""
+        """Start serving a listening socket, which `stop` closes; returns immediately."""
         self._server.start(listening)
 
     def stop(self) -> None:
@@ -422,7 +425,7 @@ class EgressProxy:
     async def _relay_both_ways(
         self, request: ProxyRequest, visit: Visit, here: StreamPair, there: StreamPair
     ) -> None:
-        """Relay bytes in both directions until both sides have closed."""
+        """Relay bytes in both directions until the connection ends, then record the visit."""
         self.tell(visit)
         down_relay = ByteRelay(there[0], here[1])
         if request.kind == "request":

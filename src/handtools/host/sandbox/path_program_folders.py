@@ -21,7 +21,7 @@ _PROGRAM_FOLDERS = frozenset({"bin", "sbin", "condabin", "shims"})
 _BESIDE = ("lib", "lib32", "lib64", "libexec", "share", "include", "pkg", "src", "plugins")
 """Folders next to a `bin` that its programs need; other folders may belong to a project."""
 _WHOLE = ("pyvenv.cfg", "conda-meta", "go.env")
-"""Names that mark an entire prefix as an installation: a virtual environment, conda, Go."""
+"""A folder with one of these names in it is an installation: a virtual environment, conda or Go."""
 _BROAD = frozenset({
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root",
     "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/run", "/var/tmp",  # noqa: S108
@@ -64,7 +64,7 @@ def validate_readable_path(path: str | Path, *, root: str, state: str) -> str:
 
 
 def is_too_broad_to_show(path: str) -> bool:
-    """Whether a folder contains far more than programs: a system folder, or the home folder or above."""
+    """Whether a folder contains far more than programs: a system folder, the home folder or its parents."""
     return os.path.realpath(path) in _BROAD or contains_home_folder(path)
 
 
@@ -82,7 +82,7 @@ def _path_folders(
 
 
 def _needed_paths(place: str, tops: tuple[str, ...]) -> Iterator[str]:
-    """Yield the paths that programs in a PATH folder need: its prefixes and its symlinks' targets."""
+    """Yield the paths that programs in a PATH folder need: the folder, its installation, symlink targets."""
     for folder in dict.fromkeys((place, os.path.realpath(place))):
         yield folder
         yield from _prefix_folders(folder)
@@ -121,7 +121,7 @@ def _base_interpreter(prefix: str) -> Iterator[str]:
 
 
 def _link_targets(place: str, tops: tuple[str, ...]) -> Iterator[str]:
-    """Yield the targets of symlinks that lead out of a folder: an installation, or only the file."""
+    """Yield the targets of symlinks that lead out of a folder, and the installations they belong to."""
     real = os.path.realpath(place)
     seen: set[str] = set()
     for path in _links(place):
@@ -167,7 +167,10 @@ def _may_be_shown(path: str, tops: tuple[str, ...], state: str) -> bool:
 
 
 def passes_through(path: str, *folders: str) -> bool:
-    """Whether a path, or a symlink it goes through, is in a folder whose writers could redirect it."""
+    """Whether a path, or a symlink on the way to it, is in one of the folders.
+
+    Anyone who can write to these folders could redirect the path.
+    """
     at, waiting = "/", [part for part in reversed(path.split("/")) if part]
     for _ in range(_MAX_STEPS):
         if any(_is_within(at, folder) for folder in folders):
@@ -190,7 +193,7 @@ def _is_system(path: str) -> bool:
 
 
 def _is_shared(prefix: str) -> bool:
-    """Whether a prefix contains all kinds of user programs and their data: `~/.local` or `~/.cargo`."""
+    """Whether a prefix is `~/.local` or `~/.cargo`, which contain the data of many unrelated programs."""
     home = os.environ.get("HOME", "/")
     return os.path.realpath(prefix) in {
         os.path.realpath(os.path.join(home, name)) for name in (".local", ".cargo")

@@ -30,7 +30,7 @@ from handtools.text.search.glob import GlobPrefilter, PathGlobs, any_covers
 DEPENDENCY_FOLDERS = frozenset(
     {"node_modules", "site-packages", "dist-packages", ".tox", ".nox", "__pycache__"}
 )
-"""Folders with third-party files. They are searched only if some private rule doesn't exempt them."""
+"""Folders with third-party files. They are not searched if every private rule exempts them."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".jj", ".bzr"})
 UNSEARCHED_FOLDERS = DEPENDENCY_FOLDERS | VERSION_CONTROL_FOLDERS
 MAX_FINDERS = 8
@@ -51,7 +51,7 @@ class PolicyPaths:
     private: tuple[str, ...]
     read_only: tuple[str, ...]
     closed: tuple[str, ...] = ()
-    """Folders that we can't list but a command could open, so the names in them are unchecked."""
+    """Folders that a command could open but we can't list, so we don't know what is in them."""
 
 
 class PrivateFileAlarm:
@@ -64,16 +64,16 @@ class PrivateFileAlarm:
         is_open: PathPredicate,
         finders: "Sequence[PolicyGlobFinder]",
     ) -> None:
-        """`is_open` returns whether a private path, relative to the workspace, is visible after all."""
+        """`is_open` returns whether a path (relative to the workspace) is visible although it is private."""
         self._root = root
         self._private_globs = private_globs
         self._is_open = is_open
         self._finders = finders
         self._suspects: dict[str, float] = {}
-        """Paths that the command may have read, each with the deadline for turning out harmless."""
+        """Paths that the command may have read; each counts as exposed unless harmless by its deadline."""
         self._hidden: frozenset[str] = frozenset()
         self.shown: Sequence[str] = ()
-        """Paths with private names that the command may see, as of its start."""
+        """Private paths that the command was allowed to see when it started."""
         self._lost_events = False
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Readable when there is a new suspect."""
@@ -114,14 +114,14 @@ class PrivateFileAlarm:
     def exposed_paths(self, *, thorough: bool = False) -> list[str]:
         """Return the private paths that the command could read, relative to the workspace.
 
-        Waits briefly for paths that turn out harmless. If events were lost, the list contains `**`. New
+        Waits briefly, because a path may turn out harmless. If events were lost, the list contains `**`. New
         paths in folders that can't be watched are found only if `thorough`, and only while they exist.
         """
         INOTIFY.drain()
         for finder in self._finders:
             finder.update(thorough=thorough)
         if thorough:
-            # A program that has the file open may have written to it without triggering an event.
+            # A program that has one of these files open may have written to it without triggering an event.
             self._suspects.update((path, 0.0) for path in self.shown if os.path.lexists(path))
         while True:
             suspects = dict(self._suspects)
@@ -149,7 +149,7 @@ class PrivateFileAlarm:
 
 @dataclass(slots=True)
 class _SearchedFolder:
-    """The covered paths and subfolders of one folder of the tree."""
+    """One folder of the tree: its subfolders, and the paths in it that the policy's globs cover."""
 
     stamp: tuple[int, int] | None
     """Inode and ctime in ns if the folder is not watched; None if it is."""
@@ -306,7 +306,7 @@ class PolicyGlobFinder:
             listed = {
                 folder: found for folder in folders if (found := self._list_and_watch(folder)) is not None
             }
-            # Hardly any of thousands of names match a glob: prefilter all of them in one search.
+            # There may be thousands of names, and few match a glob: prefilter all of them in one search.
             shown = [self._prefix + path for entries in listed.values() for path in entries]
             likely = self._likely.possible_matches(shown)
             folders = []
@@ -405,7 +405,10 @@ class PolicyGlobFinder:
         return listed
 
     def _stamp(self, path: str) -> tuple[int, int]:
-        """Return inode and ctime, which change with the entries; a unique value if changed recently."""
+        """Return a folder's inode and ctime, which change when its entries change.
+
+        If it changed recently, the ctime is replaced with a unique value, so that it is listed again.
+        """
         found = _lstat(self._absolute_path(path))
         if found is None:
             return (0, 0)
@@ -434,7 +437,7 @@ def _can_be_opened(folder: str) -> bool:
 
 
 def _queue_for(finder: PolicyGlobFinder) -> EventQueue:
-    """Return an event queue that updates a finder at once, through a weak reference to it."""
+    """Return an event queue that updates a finder on each event, through a weak reference to it."""
     reference = weakref.ref(finder)
 
     def notify() -> None:
@@ -451,11 +454,11 @@ def hidden_private_paths(
     is_open: PathPredicate,
     read_only_globs: Sequence[PathGlobs] = (),
 ) -> list[str]:
-    """Return the private paths that must be hidden; for a folder with visible files, its other files.
+    """Return the private paths that must be hidden; for a folder with some visible files, its other files.
 
     A path is visible if it is an exception to each rule that covers the folder, or if `is_open` returns
-    True. `read_only` is given for a command that writes directly to the workspace: read-only private paths
-    stay hidden from it.
+    True. `read_only_globs` are given for a command that writes directly to the workspace: private paths
+    that they cover stay hidden from it.
     """
     closed: list[str] = []
     places = tuple(shown_folders(root))

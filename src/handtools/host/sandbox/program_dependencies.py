@@ -24,7 +24,10 @@ def folders_needed_by_program(program: str, root: str) -> tuple[str, ...]:
 
 
 def interpreter_folders(python: str) -> tuple[str, ...]:
-    """Return the folders of a project virtual environment's interpreter if it is also on our own PATH."""
+    """Return the prefix of a project virtual environment's interpreter if its `bin` is on our PATH.
+
+    Otherwise the result is empty.
+    """
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(python)))
     ours = {os.path.realpath(place) for place in os.environ.get("PATH", "").split(os.pathsep) if place}
     known = os.path.join(prefix, "bin") in ours and not contains_home_folder(prefix)
@@ -51,8 +54,7 @@ def _trusted_paths(program: str, root: str) -> Iterator[str]:
     For a program in the project, yield only an interpreter that is on our PATH.
     """
     own = any(_is_inside(path, root) for path in _link_chain(program))
-    # An interpreter next to the program comes first, as when it is run, but not next to a project's
-    # program.
+    # Prefer an interpreter next to the program, as when it is run, unless the program is in the project.
     beside = "" if own else os.path.dirname(program)
     named, through_path = _interpreter(os.path.realpath(program), beside)
     if not own:

@@ -1,6 +1,6 @@
 """Published ports: a loopback port of this machine is forwarded to a port of a background job.
 
-Connections are opened from outside only. The socket that connects to the job was created in its session's
+Connections can be opened only from outside. The socket that connects to the job was created in its session's
 network namespace and stays there, so it can't reach anything else on this machine. Before each connection
 we check that the job still listens, since another command of the session could have taken over the port.
 """
@@ -25,9 +25,9 @@ HOST_ADDRESS = "127.0.0.1"
 MAX_PUBLISHED_PORTS = 8
 """How many ports of one job can be published at the same time."""
 MAX_PUBLISHED_CONNECTIONS = 64
-"""How many connections to a published port are served at once; more wait in the kernel's queue."""
+"""How many connections to a published port are served concurrently; more wait in the kernel's queue."""
 SPARE_SOCKETS = 8
-"""How many sockets are fetched from the namespace at a time."""
+"""How many sockets are opened in the namespace at a time."""
 FIRST_UNPRIVILEGED_PORT = 1024
 PRIVILEGED_PORT_SHIFT = 8000
 """The offset added to a port below 1024 to get its host port: 80 becomes 8080."""
@@ -112,7 +112,10 @@ class PortForwarder:
             raise
 
     def _socket_in_namespace(self, family: int) -> socket.socket:
-        """Return a socket in the namespace. Blocks the thread, so it can't outlive the namespace."""
+        """Return a socket in the namespace.
+
+        Blocks the server's thread, so that `stop` waits for it and the namespace stays open.
+        """
         spare = self._spare.setdefault(family, [])
         if not spare:
             try:
@@ -163,7 +166,7 @@ class PublishedPorts:
         )
 
     def open(self, port: PublishedPort, listeners: FindListeners) -> None:
-        """Publish a port if it isn't yet; raises `Busy` if its host port was taken in the meantime."""
+        """Publish a port unless it already is; raises `Busy` if its host port was taken in the meantime."""
         with self._lock:
             if self._closed or self._network is None:
                 raise InvalidInput("The job has ended.", hint="Start it again, then publish its port.")

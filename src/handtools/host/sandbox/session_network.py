@@ -42,7 +42,7 @@ class SessionNetwork:
         return socket.socket(fileno=fd)
 
     def unconnected_sockets(self, family: int, count: int) -> list[socket.socket]:
-        """Return TCP sockets that connect within the namespace, even from a process outside."""
+        """Return TCP sockets that connect inside the namespace, even when a process outside uses them."""
         order = NetworkOrder(order="network", unshare=0, listening=0, connecting=[family] * count)
         _, fds = open_network(order, self.namespaces)
         return [socket.socket(fileno=fd) for fd in fds]
@@ -63,7 +63,7 @@ class SessionNetworks:
 
     @contextmanager
     def opened_network(self, session: str) -> Iterator[SessionNetwork]:
-        """Context manager: the session's network, kept open; raises `HostError` if it can't be created."""
+        """Context manager: keeps the session's network open; raises `HostError` if it can't be created."""
         with self._lock:
             self._close_idle()
             network = self._networks.get(session)

@@ -45,12 +45,12 @@ class ByteRelay:
 
 @dataclass(slots=True)
 class RelayServer:
-    """Serves the connections of one listening socket, a limited number at once, until it is stopped."""
+    """Serves the connections of one listening socket, a limited number concurrently, until it is stopped."""
 
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     """Serves one connection, which is closed when it returns; it may raise if the connection breaks."""
     most_connections: int
-    """How many are served at once; more wait in the kernel's queue."""
+    """How many connections are served concurrently; more wait in the kernel's queue."""
     read_limit: int = RELAY_BYTES
     """The maximum number of bytes a reader searches for a separator."""
     _loop: asyncio.AbstractEventLoop | None = None
@@ -59,7 +59,7 @@ class RelayServer:
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def start(self, listening: socket.socket) -> None:
-        """Start serving a listening socket, which `stop` closes; returns at once."""
+        """Start serving a listening socket, which `stop` closes; returns immediately."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._run, args=(self._loop, listening), name="handtools-relay", daemon=True

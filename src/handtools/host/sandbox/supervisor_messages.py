@@ -1,4 +1,4 @@
-"""Messages to and from a supervisor, or the code that runs a command in its place.
+"""Messages to and from a supervisor, or a thread that runs a command instead of one.
 
 They are sent as JSON (`fd_messages`), so a tuple arrives as a list. Standard library only: supervisors
 import it.
@@ -17,34 +17,34 @@ class StartOrder(TypedDict):
     env: Mapping[str, str]
     cwd: str
     fds: Sequence[int]
-    """The fd numbers that they get in the command."""
+    """The numbers that the sent file descriptors get in the command."""
     terminal: Sequence[int] | None
     controls_terminal: bool
     limits: dict[str, int]
-    """By names in the `resource` module."""
+    """Resource limits, by their names in the `resource` module."""
     memory: int | None
     usual_memory: int
-    """The limit if `memory` is None."""
+    """The memory limit if `memory` is None."""
     processes: int | None
     unshare: int
     identity: Sequence[int] | None
     namespaces: Sequence[int]
     """Fd numbers of the namespaces to join, in this order."""
     mounts: Sequence[Sequence[Any]]
-    """The arguments of mount(2)."""
+    """The mounts to make, each as the arguments of mount(2)."""
     mounts_left: str
-    """A mount point to unmount after that, with everything mounted below it; empty for none."""
+    """A mount point to unmount after `mounts`, with everything mounted below it; empty for none."""
     views: Sequence[Sequence[Any]]
-    """Fd numbers of sockets for sending out mounted folders' directory fds, each with the folder's path."""
+    """Pairs of a socket's fd number and the path of a mounted folder, whose directory fd is sent over it."""
     user: Sequence[int] | None
     landlock: int | None
     seccomp: str
-    """In hexadecimal."""
+    """The BPF program of the seccomp filter, in hexadecimal; empty for none."""
     alone: bool
     layers: Sequence[Sequence[Any]]
-    """Folders that receive its writes, their paths as the command sees them, and byte and file limits."""
+    """Folders that receive the command's writes, each with its path as the command sees it, and limits."""
     scratch: Sequence[Sequence[Any]]
-    """Other folders that it writes to, with their limits in bytes and files."""
+    """Other folders that the command writes to, with their limits in bytes and files."""
     places: Sequence[str]
 
 
@@ -91,14 +91,14 @@ class NetworkOpened(TypedDict):
 @final
 class CommandEndReport(TypedDict):
     status: int | None
-    """As returned by wait(2)."""
+    """The exit status, as returned by wait(2)."""
     peak: int
     """Peak memory in bytes; 0 if unknown."""
     left: int
-    """How many processes outlived it and were killed."""
+    """How many processes outlived the command and were killed."""
     starved: bool
     over: Literal["", "memory", "bytes", "files", "scratch"]
-    """The limit for which it was killed."""
+    """The limit that the command exceeded, so that it was killed; empty if none."""
     survivors: int
     """How many processes could not be killed."""
 

@@ -1,1 +1,1 @@
-"""Docker containers kept for a workspace, each running one command at a time: see `container_pool`."""
+"""Docker containers that a workspace reuses, each running one command at a time: see `container_pool`."""

@@ -41,8 +41,8 @@ from handtools.host.sandbox.supervisor_messages import (
 _OWN_PROCESSES = 2
 """How many processes of a container don't belong to the command: its init process and the wrapper."""
 # The wrapper traps signals sent to all processes so that it outlives the command, which gets default
-# handlers. The `left` line reports that everything else was killed: `kill -9 -1` is atomic, even if
-# processes keep forking.
+# handlers. Its `left` line reports how many other processes were left and killed: `kill -9 -1` is atomic,
+# even if processes keep forking.
 _RUN_SCRIPT = f"""trap : HUP INT QUIT TERM
 "$@" 2>&1
 code=$?
@@ -101,7 +101,7 @@ class DockerStreamDecoder:
     """Decodes the stream of `docker exec`: yields stdout and collects the wrapper's stderr."""
 
     whole: bool = False
-    """Whether the stream has no frames, as with a terminal."""
+    """Whether the stream is output without frames, as with a terminal."""
     word: bytes = b""
     """The word that the wrapper prints if it refuses to start the command."""
     refused: bool = False
@@ -160,7 +160,7 @@ def files_for_descriptors(
 ) -> Iterator[dict[int, str]]:
     """Context manager: creates a file in the container for each fd to pass, and copies it back to `fds`.
 
-    We keep our own fds open, so a file that the command puts in its place is not read.
+    The files stay open here, so if the command replaces one, the replacement is not read.
     """
     names = {number: secrets.token_hex(8) for number in numbers}
     held = [os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=container.slips) for name in names.values()]
@@ -181,7 +181,7 @@ def files_for_descriptors(
 
 
 def _copy_file(source: int, target: int) -> None:
-    """Copy all bytes of one open file to another without changing its file offset."""
+    """Copy all bytes of one open file to another without changing their file offsets."""
     at = 0
     while at < FD_FILE_BYTES and (part := os.pread(source, 1 << 20, at)):
         at += os.pwrite(target, part, at)
@@ -223,7 +223,7 @@ STREAM_READ_BYTES = 256 << 10
 PROCESS_LOOKUP_DELAY_SECONDS = 0.05
 """Seconds after which a running command's process is looked up, to detect its exit through a pidfd too."""
 INSPECT_INTERVAL_SECONDS = 1.0
-"""Seconds between queries to the engine whether a command has exited, if its process isn't visible."""
+"""How often, in seconds, we ask the engine whether a command has exited if its process isn't visible."""
 DRAIN_SECONDS = 0.02
 EXIT_CODE_SECONDS = 2.0
 
@@ -238,7 +238,7 @@ class ContainerExecThread:
         self._thread.start()
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Send it a message; raises `PeerGone` if the thread has exited."""
+        """Send the thread a message; raises `PeerGone` if it has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
@@ -284,7 +284,7 @@ class _ContainerExec:
     told: bool = False
     over: ExceededLimit = ""
     process: int = -1
-    """A pidfd of the command's first process; -1 before it was looked up."""
+    """A pidfd of the command's first process; -1 until it has been looked up."""
 
     def serve(self) -> None:
         """Wait for the start order, run the command, and report how it ended."""
@@ -382,7 +382,7 @@ class _ContainerExec:
         return stream
 
     def _relay_until_end(self, stream: socket.socket) -> str:
-        """Relay input and output until the command exits or must be killed; returns which."""
+        """Relay input and output until the command exits (returns "exit") or must be killed ("end")."""
         waiting = select.poll()
         for fd in (
             stream.fileno(),
@@ -421,7 +421,7 @@ class _ContainerExec:
         return facts["ExitCode"] is not None and not facts["Running"]
 
     def _kill_and_drain(self, container: Container, stream: socket.socket, *, gently: bool) -> int:
-        """Kill the remaining processes and read the rest of the output; returns how many survived."""
+        """Kill the remaining processes, read the rest of the output, and return how many survived."""
         survivors = kill_all_in_container(container, gently=gently)
         if not container.has_visible_processes and (gently or self.decoder.left_process_count is None):
             self.containers.kill(container)

@@ -86,7 +86,7 @@ def container_create_options(
         "entrypoint": list(_IDLE_COMMAND),
         "command": [],
         "working_dir": "/",
-        "user": "0:0",  # of the idle process: a command can't stop or trace another user's process
+        "user": "0:0",  # for the idle process: a command can't stop or trace another user's process
         "labels": labels,
         "hostname": "sandbox",
         "stdin_open": True,
@@ -353,9 +353,9 @@ class ContainerPool:
 
 
 def _make_fd_files_folder(folder: str, user: tuple[int, int]) -> str:
-    """Create the folder for passed files, owned by the command's user, in a folder that user can't change.
+    """Create the folder for files passed as fds, and return its path.
 
-    Returns its path.
+    The command's user owns it but can't change its parent folder.
     """
     slips = os.path.join(folder, "slips")
     os.chmod(folder, 0o711)  # noqa: S103 — others can't list it or create files in it

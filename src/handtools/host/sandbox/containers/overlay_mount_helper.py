@@ -35,7 +35,7 @@ class OverlayMounter:
             )
 
     def lay(self, mounts: Sequence[Sequence[Any]]) -> None:
-        """Have the helper mount these over the workspace in the container."""
+        """Have the helper make these mounts over the workspace in the container."""
         self._ask({"order": "lay", "mounts": list(mounts)})
 
     def lift(self) -> None:

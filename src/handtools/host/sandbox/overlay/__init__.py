@@ -1,1 +1,1 @@
-"""Overlayfs: commands write to an upper layer, read as file changes. Start with `overlay_capture`."""
+"""Overlayfs: commands write to an upper layer, which shows what they changed. See `overlay_capture`."""

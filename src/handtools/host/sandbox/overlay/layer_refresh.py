@@ -1,6 +1,6 @@
-"""Keep a running job's layer up to date, so that it sees and is notified of other programs' changes.
+"""Keep a running job's layer up to date: the job sees other programs' changes and is notified of them.
 
-An overlay caches a name once it was looked up: if the file in the lower folder is replaced, the job still
+An overlay caches each name that is looked up: if the file in the lower folder is replaced, the job still
 sees the old one and inotify reports nothing. So each change is repeated *through* the overlay, with a
 directory fd that the job's process sent out before exec. When the job has ended, our copies are removed
 from the layer, so that it contains only the job's own changes. Files that the job wrote are never touched.
@@ -40,7 +40,10 @@ class LayerRefresh:
     since: int
     """When the layer was created, in ns by the file system's clock."""
     wanted: Callable[[str], bool]
-    """Whether to copy a path into the layer; replacing a masked path would remove its mask mount."""
+    """Returns whether to copy a path into the layer.
+
+    Must be false for a masked path, since replacing it would remove its mask mount.
+    """
     handle_socket: socket.socket = field(init=False)
     """The job's end of a socket pair, over which its process sends the mounted overlay's directory fd."""
     seen: dict[str, int] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class LayerRefresh:
                 for changed in watch.changes(self._wake[0]):
                     self._refresh(view, changed)
             except OSError:
-                return  # the tree can't be watched: the job keeps seeing the first versions
+                return  # the tree can't be watched: the job keeps seeing the old versions
             finally:
                 watch.close()
 

@@ -1,4 +1,4 @@
-"""Capture with overlayfs: each command writes to its own upper layer, which is listed before it is applied.
+"""Capture with overlayfs: each command writes to its own upper layer, from which its changes are read.
 
 The overlay is mounted in a mount namespace that disappears with the command. Nothing is ever mounted where
 other processes can see it, so there is nothing to unmount, even after a crash.
@@ -34,7 +34,7 @@ from handtools.host.sandbox.overlay.upper_layer_changes import UpperLayerDiff, U
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 CONFLICTS_FOLDER = "kept"
-"""The backup item with commands' versions of conflicting files, which another program had changed."""
+"""The backup item with commands' versions of files that another program changed while they ran."""
 MAX_LISTED_NAMES = 5
 SPARE_LAYERS = 2
 """How many unused layers are kept for the next command."""
@@ -68,7 +68,7 @@ class OverlayCapture:
         self.quota = quota or LayerQuota()
 
     def begin(self, launch: Launch, *, in_place: bool) -> "OverlayCommandCapture":  # noqa: ARG002
-        """Create an upper layer for the command, or reuse an unused one."""
+        """Create an upper layer for the command, or take an unused one."""
         item = self._spare_or_new_item()
         root = os.stat(self._root)
         upper, work = item.path / UPPER_LAYER_NAME, item.path / OVERLAY_WORK_NAME
@@ -86,7 +86,8 @@ class OverlayCapture:
     def give_back(self, item: BackupItem, *, written: bool) -> None:
         """Keep a layer for the next command if it was never written to; otherwise delete it.
 
-        A used layer may be empty now because all its files were applied, but undo moves them back into it.
+        A used layer is not reused even if it is empty because all its files were applied: undo moves them
+        back into it.
         """
         upper = item.path / UPPER_LAYER_NAME
         with self._lock:
@@ -98,7 +99,7 @@ class OverlayCapture:
         self._let_go(item)
 
     def close(self) -> None:
-        """Delete the layers kept for the next command."""
+        """Delete the unused layers that were kept for the next commands."""
         with self._lock:
             spare, self._spare = self._spare, []
         for item in spare:
@@ -162,8 +163,8 @@ class OverlayCommandCapture:
         if self.refresh is not None:
             self.refresh.stop()
             self.refresh.remove_unchanged_copies()
-        # The command may have made the workspace root inaccessible. That is not applied, and we must read
-        # it.
+        # The command may have made the workspace root inaccessible. That is not applied, and we must be able
+        # to read it.
         os.chmod(self.overlay.upper, stat.S_IMODE(os.stat(self.overlay.lower).st_mode) | stat.S_IRWXU)
         over = self._over_quota()
         if over:
@@ -190,7 +191,7 @@ class OverlayCommandCapture:
         return _shortened_list([f"`{self._workspace_path(path)}`" for path in paths])
 
     def discard(self) -> None:
-        """Delete the layer; replaced files needed for undo are kept."""
+        """Delete the layer, but not the replaced files that undo needs."""
         if self.refresh is not None:
             self.refresh.stop()
         self.capture.give_back(self.item, written=self.written)
@@ -233,7 +234,10 @@ class OverlayCommandCapture:
         return notes
 
     def _back_up_conflicts(self, layer_diff: UpperLayerDiff) -> str:
-        """Keep the command's versions of conflicting files in the backups; returns their folder, or ""."""
+        """Save the command's versions of conflicting files in the backups.
+
+        Returns their folder, or "" if there are none.
+        """
         shelf = f"{CONFLICTS_FOLDER}/{self.name}"
         theirs = set(layer_diff.conflicts)
         kept = [change for change in layer_diff.changes if change.path in theirs and _is_held(change)]
@@ -246,7 +250,7 @@ class OverlayCommandCapture:
 
 
 def reset_work_folder(work: Path) -> bool:
-    """Remove the kernel's `incompat` mark from a work folder; returns whether it can be mounted again."""
+    """Remove the kernel's `incompat` mark from a work folder; returns whether the folder can be reused."""
     own, note = work / "work", work / "work" / "incompat"
     try:
         for folder in (own, note, note / "volatile"):

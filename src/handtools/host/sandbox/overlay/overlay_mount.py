@@ -16,12 +16,13 @@ _MNT_DETACH, _MS_BIND = 2, 0x1000
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 MAX_OPTION_BYTES = 4095
 """The kernel accepts one page of options."""
-# Renamed folders are copied and copied files are complete, so the layer can be read without the lower one.
+# With these, overlayfs copies renamed folders and changed files in full, so the layer can be read without
+# the lower one.
 _SELF_CONTAINED_OPTIONS = ("redirect_dir=off", "metacopy=off", "index=off", "xino=off")
 
 
 def overlay_options(lowers: Sequence[str], upper: str = "", work: str = "", *, as_root: bool) -> str:
-    """Return the options of an overlay over folders, topmost first; without `upper` it is read-only.
+    """Return the mount options of an overlay over `lowers`, topmost first; read-only without `upper`.
 
     Without root, overlayfs stores its marks in `user.` extended attributes.
     """
@@ -47,7 +48,7 @@ def _escaped_path(path: str) -> str:
 
 
 def mount_overlay(target: str | Path, lowers: Sequence[str], upper: str = "", work: str = "") -> None:
-    """Mount an overlay where all processes see it, until `unmount`; raises `OSError`. Needs root."""
+    """Mount an overlay where all processes see it, until `unmount`. Needs root; raises `OSError`."""
     options = overlay_options(lowers, upper, work, as_root=True).encode()
     if len(options) > MAX_OPTION_BYTES:
         raise OSError(f"The paths of {len(lowers)} layers are too long for the kernel's mount options.")
@@ -69,7 +70,7 @@ def is_mounted(target: str | Path) -> bool:
 
 
 def unmount(target: str | Path) -> None:
-    """Detach a mount at once; its open files stay usable. Does nothing if nothing is mounted."""
+    """Detach a mount immediately; its open files stay usable. Does nothing if nothing is mounted."""
     if is_mounted(target):
         _, umount = _libc_mount_functions()
         if umount(os.fsencode(target), _MNT_DETACH):
@@ -109,7 +110,7 @@ class _MountEntry(NamedTuple):
     parent: str
     device: str
     root: str
-    """The folder of the file system that is mounted."""
+    """Which folder of its file system is mounted."""
     point: str
 
 
@@ -123,7 +124,7 @@ def _unescaped(word: bytes) -> str:
 
 
 def _is_over_itself(path: str, mounts: Sequence[_MountEntry]) -> bool:
-    """Whether the mount at a path shows the same folder that is below it, unlike a mounted disk."""
+    """Whether the mount at a path shows the folder that it covers, as a bind mount over itself does."""
     top = next((each for each in reversed(mounts) if each.point == path), None)
     below = next((each for each in mounts if top is not None and each.number == top.parent), None)
     if top is None or below is None or top.device != below.device:

@@ -72,8 +72,8 @@ class UpperLayerSanitizer:
             return entry.mode
         wanted = entry.mode & ~_SETID_BITS
         if entry.is_folder:
-            # On a folder setgid grants no privilege: files inherit its group. Keep it if the parent has it
-            # too.
+            # On a folder, setgid grants no privilege; it only makes files inherit the group. Keep it if the
+            # workspace's folder has it or, for a new folder, if the parent has it.
             above = lower_entry.found if lower_entry else entry.folder.own_stat()
             wanted |= entry.mode & above.st_mode & stat.S_ISGID
         if wanted != entry.mode:
@@ -101,12 +101,12 @@ RefForPath = Callable[[str], str]
 FolderPresence = Literal["merged", "new", "gone", "gone as one"]
 """Where a folder exists: in both layer and workspace, only in the layer, or only in the workspace.
 
-A large deleted folder is moved to the backups in one piece. Its files are identified by size and time, not
-read.
+"gone as one" is a large deleted folder, which is moved to the backups in one piece. Its files are identified
+by size and time, not read.
 """
 _FolderToVisit = tuple[str, FolderPresence]
 _UNREADABLE_ERRNOS = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-"""Errors for a workspace folder that is not permitted or was replaced in the meantime: it is skipped."""
+"""Errors for a workspace folder that we may not read or that was replaced in the meantime: it is skipped."""
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class UpperLayerDiff:
         return combine_folder_changes(sorted(clean, key=change_apply_order), apart=self.sanitizer.refused)
 
     def _add_repository_conflicts(self) -> None:
-        """Extend a conflict in a repository to all its changes: half a commit is worse than none."""
+        """Extend a conflict in a repository to all changes in it: half a commit is worse than none."""
         known = set(self.conflicts)
         clashes = {folder for path in known if (folder := enclosing_git_folder(path))}
         paths = (change.path for change in self.changes)
@@ -191,7 +191,7 @@ class UpperLayerDiff:
         for entry in _entries(path, upper or lower):
             if upper:
                 tasks += self._collect_entry_change(entry, _in_folder(lower, entry))
-            elif not is_temporary_name(entry.name):  # another call's temporary file
+            elif not is_temporary_name(entry.name):  # skip other calls' temporary files
                 tasks += self._collect_removal(entry, None, within=way)
         return tasks
 
@@ -243,7 +243,7 @@ class UpperLayerDiff:
     def _collect_creation(
         self, path: str, lower_entry: TreeEntry | None, after: Node
     ) -> list[_FolderToVisit]:
-        """Collect the change of a path that is new or had another kind."""
+        """Collect the change of a path that is new or has changed its kind, such as from folder to file."""
         if lower_entry is not None:
             return self._collect_removal(lower_entry, after)
         self.changes.append(Change(path, None, after))

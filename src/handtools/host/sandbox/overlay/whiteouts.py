@@ -11,7 +11,11 @@ EntryMeaning = Literal["gone", "opaque", "merged", "thing"]
 
 
 def entry_meaning(entry: TreeEntry) -> EntryMeaning:
-    """Whether an upper-directory entry means deleted, opaque or present."""
+    """Return what an upper-directory entry means.
+
+    A path is deleted ("gone"), a folder replaces ("opaque") or extends ("merged") the lower one, or the entry
+    is an ordinary file or symlink ("thing").
+    """
     found = entry.found
     if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
         return "gone"

@@ -31,7 +31,7 @@ class Cgroup:
         return list(dict.fromkeys(path for path in (self.unified, *self.controllers.values()) if path))
 
     def join(self) -> bool:
-        """Move this process into the group; False without permission."""
+        """Move this process into the group; returns False without permission."""
         return all(_write(f"{folder}/cgroup.procs", "0") for folder in self.folders)
 
     def limit(self, *, memory: int | None, processes: int | None, used: int) -> set[str]:
@@ -103,7 +103,7 @@ class Cgroup:
 
 
 def create_and_join_cgroup() -> Cgroup:
-    """Create a cgroup below our own and join it; without folders if this user isn't allowed to."""
+    """Create a cgroup below our own and join it; the result has no folders if this user isn't allowed to."""
     cgroup = Cgroup()
     name = f"{_CGROUP_PREFIX}{os.getpid()}"
     for controllers, folder in _cgroup_folders():
@@ -128,7 +128,7 @@ def create_and_join_cgroup() -> Cgroup:
 
 
 def cgroup_of(pid: int) -> Cgroup:
-    """Return the cgroup of another process, for reading; without folders if it isn't visible."""
+    """Return the cgroup of another process, for reading; the result has no folders if it isn't visible."""
     cgroup = Cgroup()
     for controllers, folder in _cgroup_folders(str(pid)):
         if not os.path.exists(f"{folder}/cgroup.procs"):
@@ -163,7 +163,7 @@ def _cgroup_folders(process: str = "self") -> list[tuple[list[str], str]]:
 
 
 def _remove_stale(folder: str) -> None:
-    """Remove groups left by killed supervisors, and kill the processes still in them."""
+    """Remove groups of supervisors that were killed, and kill the processes still in them."""
     for name in os.listdir(folder):
         pid = name.removeprefix(_CGROUP_PREFIX)
         if name == pid or not pid.isdigit() or os.path.exists(f"/proc/{pid}"):

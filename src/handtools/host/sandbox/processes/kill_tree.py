@@ -16,7 +16,7 @@ from handtools.host.sandbox.processes.cgroups import Cgroup
 TERM_GRACE_SECONDS = 0.1
 """Seconds between SIGTERM and SIGKILL: enough to remove a lock file."""
 KILL_TIMEOUT_SECONDS = 5.0
-"""Seconds after which an unkillable process (another user's, stuck in the kernel) is left and reported."""
+"""Seconds after which we stop trying to kill a process (another user's, or stuck in the kernel)."""
 _POLL_SECONDS = 0.001
 
 ReapChildren = Callable[[float], bool]
@@ -42,7 +42,7 @@ def kill_descendants(cgroup: Cgroup, reap: ReapChildren, *, gently: bool) -> int
 
 
 def kill_by_environment(mark: str) -> int:
-    """Kill every process of this user with `mark` in its environment; returns how many are left.
+    """Kill every process of this user with `mark` in its environment; returns how many survived.
 
     Used if a command killed its own supervisor; a process that also clears its environment escapes.
     """
@@ -65,7 +65,10 @@ def _pids_by_environment(mark: bytes) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the pids of all descendants; can miss some that start or exit concurrently, so repeat it."""
+    """Return the pids of all descendants.
+
+    May miss some while processes start or exit, so call it repeatedly.
+    """
     found: list[int] = []
     waiting = [pid]
     while waiting:

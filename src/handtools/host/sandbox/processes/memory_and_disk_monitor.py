@@ -47,7 +47,7 @@ class ResourceMonitor:
     folders: Sequence["WatchedFolder"] = ()
     due: float = field(init=False)
     _room: float = math.inf
-    """Bytes of memory below the limit at the last poll."""
+    """How many bytes of memory were left below the limit at the last poll."""
 
     def __post_init__(self) -> None:
         self.due = time.monotonic() + MIN_POLL_SECONDS
@@ -91,11 +91,11 @@ class WatchedFolder:
 
     path: str
     seen_at: str
-    """The path at which the command sees it, if that is a separate device, as with an overlay."""
+    """The path at which the command sees it, if that is a separate device, as with an overlay; or empty."""
     bytes: int
     files: int
     scratch: bool = False
-    """Whether it is scratch, which persists: commands may have created trees that are hard to count."""
+    """Whether it is scratch, which persists: earlier commands may have created unreadable folders in it."""
     counted: float = field(default_factory=time.monotonic)
     _costs: float = 0.0
     _free: tuple[int, int] = field(init=False)

@@ -61,7 +61,10 @@ class OutputEnds:
 
 
 class OutputBuffer(OutputEnds):
-    """Collects output; half of its file's size limit is for the first bytes, half a ring of the newest."""
+    """Collects output in memory and in a file of limited size.
+
+    Half of the file is for the first bytes, the other half is a ring buffer of the newest.
+    """
 
     def __init__(self, path: Path, limit: int) -> None:
         super().__init__()
@@ -70,7 +73,7 @@ class OutputBuffer(OutputEnds):
         self._ring = max(limit - self._front, 1)
         self._file: int | None = None
         self.fault = ""
-        """Why the file is incomplete, other than its size limit."""
+        """Why the file could not be written; empty if it could."""
 
     def feed(self, data: bytes) -> None:
         with self._lock:
@@ -96,7 +99,7 @@ class OutputBuffer(OutputEnds):
         return max(self.bytes - self._front - self._ring, 0)
 
     def part(self, start: int, size: int) -> tuple[bytes, int]:
-        """Read output from an offset; returns the bytes and their offset (later if bytes were lost)."""
+        """Read output from an offset; returns the bytes and their offset, later if bytes there were lost."""
         with self._lock:
             if self._file is None or self._file < 0:
                 return self._ended_part(start, size)

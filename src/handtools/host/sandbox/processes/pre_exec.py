@@ -55,7 +55,7 @@ def start_own_session() -> None:
 
 
 def set_up_and_exec(order: StartOrder, fds: dict[int, int]) -> None:
-    """Set up this process as ordered and exec the command; only returns by raising."""
+    """Set up this process as ordered and exec the command. Never returns; raises if something fails."""
     _place_fds(fds)
     if order["terminal"]:
         size = struct.pack("HHHH", *order["terminal"], 0, 0)

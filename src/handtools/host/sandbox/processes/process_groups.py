@@ -1,7 +1,7 @@
 """Commands without supervisors: a thread starts each command in its own process group and kills that group.
 
 A supervisor needs Linux (subreaper, cgroups). Without one, a process that leaves its group survives, and
-memory and the number of processes are not limited. We have run this only on Linux, with supervisors hidden.
+memory and the number of processes are not limited. We have run this only on Linux, with supervisors disabled.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ _POLL_SECONDS = 0.002
 _BEGIN = 'exec "$@"'
 # The first terminal that a session leader opens becomes its controlling terminal.
 _BEGIN_AT_TERMINAL = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>&1'
-# A shell can't reset signals that were ignored when it started. Python sets LC_CTYPE if there is no locale.
+# A shell can't reset signals that were ignored when it started, but Python can. Python itself sets LC_CTYPE
+# if there is no locale, so restore the given value.
 _WITH_DEFAULT_SIGNALS = """
 import os, signal, sys
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -56,7 +57,7 @@ class ProcessGroupThread:
         self._thread.start()
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Send it a message; raises `PeerGone` if the thread has exited."""
+        """Send the thread a message; raises `PeerGone` if it has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
@@ -197,7 +198,7 @@ def _start(order: StartOrder, fds: Sequence[int]) -> Process:
 
 
 def _ignores_signals() -> bool:
-    """Whether this process ignores signals, as under `nohup`, which a command would inherit.
+    """Whether this process ignores signals, as under `nohup`: its commands would then ignore them too.
 
     SIGPIPE and SIGXFSZ are ignored by Python itself, which restores them when it starts a program.
     """

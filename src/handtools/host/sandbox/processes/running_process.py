@@ -1,4 +1,4 @@
-"""A running command: its pipes or pseudo-terminal, and the thread that reads, times and kills it.
+"""A running command: its pipes or pseudo-terminal, and the thread that reads its output and kills it.
 
 It is a thread instead of an asyncio task because a background job outlives the event loop that started it.
 """
@@ -99,7 +99,7 @@ class StandardStreams:
             self.sink = None
 
     def close_theirs(self) -> None:
-        """Close the command's ends in this process, after it was started."""
+        """Close this process's copies of the command's ends, after the command has been started."""
         for fd in set(self.theirs):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -140,7 +140,7 @@ def _output_pipe() -> tuple[int, int]:
 
 ShowOutput = Callable[[OutputProgress], None]
 LaunchStage = Callable[[Launch], AbstractContextManager[ConfinedLaunch]]
-"""A context manager that prepares a launch (capture, proxy, sandbox) and is left after its exit."""
+"""A context manager that prepares a launch (capture, proxy, sandbox) and cleans up after its exit."""
 
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
@@ -204,7 +204,7 @@ class RunningProcess:
             self.result()
 
     def end(self, how: CommandEnding) -> None:
-        """Request that the process be killed, for a reason such as a timeout; returns at once."""
+        """Request that the process be killed, for a reason such as a timeout; returns immediately."""
         with self._lock:
             if self._ended is None and self._wanted is None:
                 self._wanted = how
@@ -362,7 +362,7 @@ class RunningProcess:
         return bool(data)
 
     def _is_exposed(self) -> bool:
-        """Whether it could read a private file created while it ran; if so, it is killed."""
+        """Whether the process could read a private file created while it ran; if so, it is killed."""
         if self._alarm is None or not self._alarm.exposed_paths():
             return False
         self.end("killed")
@@ -403,7 +403,7 @@ class RunningProcess:
 
 
 def _end_notes(report: CommandEndReport, output_fault: str) -> tuple[str, ...]:
-    """Notes for the model about surviving processes, exceeded limits and output that was not saved."""
+    """Return notes for the model about surviving processes, exceeded limits and output that was not saved."""
     notes = []
     if report["survivors"]:
         notes.append(

@@ -46,7 +46,7 @@ class SupervisedCommand:
     """Whether the command has its own pid namespace, which is destroyed when it exits."""
     monitor: ResourceMonitor | None
     over: ExceededLimit = ""
-    """The limit that was exceeded, for which the command was killed."""
+    """The limit that the command exceeded, so that it was killed; empty if none."""
     status: int | None = None
     peak: int = 0
 
@@ -157,7 +157,10 @@ class Supervisor:
             os.close(fd)
 
     def _exec_in_child(self, order: StartOrder, fds: list[int]) -> tuple[PreforkedChild, str]:
-        """Have a preforked child exec the order; returns it and why exec failed. Replaces a dead child."""
+        """Have the preforked child, or a new one if it is dead, exec the order.
+
+        Returns the child, and why exec failed ("" if it succeeded).
+        """
         apprentice, self.next_child = self.next_child or _prefork(), None
         with apprentice.line as line:
             try:
@@ -233,7 +236,7 @@ def _wait_and_exec(line: socket.socket) -> None:
         if order["order"] == "network":
             _answer_network_order(line, order, fds)
             os._exit(0)
-        # Move it above the fd numbers that the command's fds will get.
+        # Move the socket above the fd numbers that the command's fds will get.
         report = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, max(order["fds"]) + 1)
         line.close()
         line = socket.socket(fileno=report)

@@ -41,7 +41,7 @@ class SupervisorHandle:
     """The folders of the supervisor's cgroup, which contains everything it starts."""
 
     def send_order(self, message: SupervisorOrder, fds: tuple[int, ...] = ()) -> None:
-        """Send it a message; raises `PeerGone` if the supervisor has exited."""
+        """Send the supervisor a message; raises `PeerGone` if it has exited."""
         send_message(self.line, message, fds)
 
     def abandon(self) -> None:
@@ -185,7 +185,7 @@ def start_order(confined: ConfinedLaunch, mark: str) -> StartOrder:
     if command_limits.written_bytes is not None:
         limits["RLIMIT_FSIZE"] = command_limits.written_bytes
     mounts = [*map(overlay_mount, resources.overlays), *confined.mounts]
-    # Without root, mounting an overlay needs a user namespace, unless that of the session is joined.
+    # Without root, mounting an overlay needs a new user namespace, unless the session's is joined.
     own_user = bool(resources.overlays) and os.geteuid() != 0
     joins_user = len(resources.namespaces) > 1
     unshare = (_CLONE_NEWNS if mounts else 0) | (_CLONE_NEWUSER if own_user and not joins_user else 0)

@@ -111,7 +111,7 @@ class BubblewrapRunner:
             )
             private, limiting = hidden.limit_masks(private, launch.root, most=_MAX_MASKS)
             notes += limiting
-            # A Unix socket can't be connected to through an overlay.
+            # Sockets seen through an overlay need no masks: connecting to them fails.
             shown = readable if writes_apart else (*workspace_folders(launch.root).values(), *readable)
             masks = _all_masks(launch.root, private, hidden.visible_sockets(*shown), as_root=as_root)
             home = profile.scratch_home(launch, readable) if scratch else users_home
@@ -201,7 +201,7 @@ class BubblewrapRunner:
 def _with_mask_layers(
     resources: LaunchResources, masks: MaskedPaths
 ) -> tuple[LaunchResources, MaskedPaths, tuple[str, ...]]:
-    """Return the resources with a layer in each overlay that hides private paths, remaining masks, notes.
+    """Add a layer that hides private paths to each overlay; returns the resources, remaining masks and notes.
 
     A mask layer can't hide the overlay's own root, so a workspace folder that is entirely private needs a
     mask.
@@ -231,7 +231,7 @@ def _all_masks(
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """Return the paths that are not below another one."""
+    """Return only the paths that are not below another of the paths."""
     every = sorted(dict.fromkeys(map(os.path.normpath, paths)))
     found: list[str] = []
     for path in every:
@@ -243,10 +243,10 @@ def outermost(paths: Iterable[str]) -> list[str]:
 def reachable_scratch(
     launch: Launch, session_folders: SessionFolders | None, user: tuple[int, int] | None
 ) -> tuple[SessionFolders | None, tuple[Mount, ...], tuple[str, ...]]:
-    """Return the session's folders at paths that the user running bubblewrap can reach, mounts and notes.
+    """Return the session's folders where the user running bubblewrap can reach them, with mounts and notes.
 
-    Another user can't access our state folder. Then root first mounts the folders elsewhere, for this
-    launch only.
+    A user other than us can't access our state folder, so root first mounts the folders elsewhere, for this
+    launch only. If that is impossible, the folders are None.
     """
     if session_folders is None or user_can_reach(session_folders.home, user):
         return session_folders, (), ()

@@ -21,7 +21,7 @@ SANDBOX_GIT_CONFIG_PATH = "/run/gitconfig"
 """The git configuration with the commit author; a repository's own settings take precedence."""
 _DEV_SHM, _TMP = "/dev/shm", "/tmp"  # noqa: S108
 _SCRATCH_PARENTS = ("/home", "/var/lib", "/srv")
-"""Possible parents of a persistent home folder inside; the first one without other mounts is used."""
+"""Possible parents of a persistent home folder in the sandbox; the first one without conflicts is used."""
 _SCRATCH_HOME, _SCRATCH_CACHES = "sandbox", "caches"
 _MIN_TMPFS_BYTES = 64 << 10
 """The size of a tmpfs that contains only mount points."""
@@ -63,7 +63,7 @@ class MaskedPaths:
 
 
 def namespace_args(*, own_network: bool) -> Iterator[str]:
-    """Arguments for namespaces, capabilities and the session."""
+    """Yield the arguments for namespaces, capabilities and the session."""
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
     if own_network:
         yield "--unshare-net"
@@ -79,7 +79,7 @@ def system_args(
     readable: Collection[str],
     session_folders: SessionFolders | None = None,
 ) -> Iterator[str]:
-    """Arguments that mount the system read-only, and the private folders: tmpfs, or from `scratch`."""
+    """Yield arguments that mount the system read-only, and private folders (tmpfs, or `session_folders`)."""
     for tree in filter(os.path.isdir, SANDBOX_SYSTEM_FOLDERS):
         yield from ("--ro-bind", tree, tree)
     for folder in _MERGED_USR_FOLDERS:
@@ -112,12 +112,15 @@ def system_args(
 
 
 def git_config_mount_args(fd: int) -> tuple[str, ...]:
-    """Arguments that mount a git configuration, read from an fd, as git's system configuration."""
+    """Return arguments that mount a git configuration, read from an fd, as git's system configuration."""
     return ("--perms", "0444", "--ro-bind-data", str(fd), SANDBOX_GIT_CONFIG_PATH)
 
 
 def tmpfs_folders(home: str, session_folders: SessionFolders | None) -> tuple[str, ...]:
-    """Return the private tmpfs folders: /dev/shm, /run and, without `scratch`, /tmp and the home folder."""
+    """Return the private tmpfs folders.
+
+    They are /dev/shm, /run and, without `session_folders`, /tmp and the home folder.
+    """
     if session_folders is None:
         return _DEV_SHM, _TMP, "/run", home
     return _DEV_SHM, "/run", *(f"{_TMP}/{name}" for name in session_folders.reserved)
@@ -138,7 +141,7 @@ def can_mount_at(path: str, session_folders: SessionFolders | None) -> bool:
 def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
     """Return the path of a persistent home folder inside the sandbox.
 
-    It can't be the user's own home path: the workspace and toolchains are mounted below that one, and
+    It can't be the user's own home path: the workspace and toolchains are mounted below that path, and
     nothing may be mounted below a folder where another command could have created a symlink.
     """
     taken = [*(folder for _, folder in shown_folders(launch.root)), *readable, *launch.writable]
@@ -150,7 +153,7 @@ def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
 
 
 def path_variable_with_home_bins(path: str, *, home: str, users_home: str) -> str:
-    """Return PATH with the program folders of `home`, each before the user's own one or at the end."""
+    """Add the program folders of `home` to PATH, each before the user's own folder or at the end."""
     places = path.split(os.pathsep)
     for folder in _OWN_PROGRAMS:
         theirs, ours = os.path.join(users_home, folder), os.path.join(home, folder)
@@ -159,7 +162,7 @@ def path_variable_with_home_bins(path: str, *, home: str, users_home: str) -> st
 
 
 def workspace_args(launch: Launch) -> Iterator[str]:
-    """Arguments that mount the workspace at its own path, writable unless frozen.
+    """Yield arguments that mount the workspace at its own path, writable unless frozen.
 
     If it has several folders, each is mounted at its own path, because installed programs may contain
     absolute paths, and under its name in the workspace. There it is a folder, not a symlink, so that `find`
@@ -179,13 +182,13 @@ def workspace_args(launch: Launch) -> Iterator[str]:
 
 
 def read_only_args(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Arguments that mount paths read-only, each at the given target."""
+    """Yield arguments that mount paths read-only; `pairs` are source and target."""
     for path, place in pairs:
         yield from ("--ro-bind", path, place)
 
 
 def mask_args(masks: MaskedPaths) -> Iterator[str]:
-    """Arguments that mask hidden files and folders with unreadable mounts."""
+    """Yield arguments that mask hidden files and folders with unreadable mounts."""
     for folder in masks.folders:
         yield from ("--perms", "0000", "--tmpfs", folder, "--remount-ro", folder)
     for path in masks.files:
@@ -193,7 +196,7 @@ def mask_args(masks: MaskedPaths) -> Iterator[str]:
 
 
 def remount_read_only_args(cwd: str) -> Iterator[str]:
-    """Arguments that make the rest of the root, /dev and /proc read-only.
+    """Yield arguments that make the rest of the root, /dev and /proc read-only.
 
     For /proc this matters in workspaces owned by root: the kernel lets uid 0 change sysctls without
     checking for a capability.
@@ -225,7 +228,7 @@ def sandbox_environment(
 
 
 def private_home(launch: Launch) -> str:
-    """Return the path of the home folder inside: the user's own path unless that is in the workspace."""
+    """Return the sandbox's home folder: the user's own home path unless that is in the workspace."""
     home = os.path.normpath(launch.env.get("HOME", "") or "/")
     tops = [folder for _, folder in shown_folders(launch.root)]
     inside = any(Path(home).is_relative_to(top) and home != top for top in tops)

@@ -39,7 +39,7 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
 from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"
-"""Environment variable with the image to use if none is given."""
+"""Environment variable with the default image."""
 _DEFAULT_IMAGE = "debian:stable-slim"
 _HOST_PATH_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER", "VIRTUAL_ENV")
 """Variables with paths of this machine, which are not valid in an image."""
@@ -98,8 +98,8 @@ class ContainerRunner:
         if not writes_apart:
             shape = self._container_spec(launch, hide, kept)
         else:
-            # Workspace paths are masked again on top of each overlay; a worktree's git folder is outside
-            # it.
+            # The overlay covers the workspace, so masks of workspace paths are mounted on top of it. A
+            # worktree's git folder is outside.
             inner = [path for path in kept if Path(path).is_relative_to(launch.root)]
             shape = self._container_spec(
                 launch, MaskedPaths(), tuple(path for path in kept if path not in inner)
@@ -126,7 +126,7 @@ class ContainerRunner:
         """Return the paths to mask, and notes about other files that are hidden with them."""
         every = hidden.private_masks(root, private_paths)
         private, notes = hidden.limit_masks(every, root, most=_MAX_MASKS)
-        # A Unix socket can't be connected to through an overlay.
+        # Sockets seen through an overlay need no masks: connecting to them fails.
         sockets = [] if writes_apart else hidden.visible_sockets(root)
         inside = [path for path in sockets if Path(path).is_relative_to(root)]
         files = tuple(dict.fromkeys((*private.files, *inside)))
@@ -160,7 +160,7 @@ class ContainerRunner:
     def _probe_failure(self) -> str:
         """Test once whether a container can read a file of this machine; returns why it failed, or "".
 
-        The engine may be on another machine.
+        It can't if the engine is on another machine.
         """
         with _probe_folder() as (root, word, _):
             return (

@@ -1,4 +1,4 @@
-"""The user as which a confined command runs, and its default resource limits."""
+"""The user that a confined command runs as, and its default resource limits."""
 
 import errno
 import os
@@ -27,10 +27,10 @@ _MAX_FILE_BYTES = 8 << 30
 
 
 def with_default_limits(limits: CommandLimits) -> CommandLimits:
-    """Return the limits with default limits where the caller set none.
+    """Return the limits, with defaults where the caller set none.
 
-    Not for memory: without a cgroup, a per-process limit would break programs that reserve much and use
-    little.
+    Memory gets no default: without a cgroup, a per-process limit would break programs that reserve much
+    memory but use little.
     """
     return replace(
         limits,
@@ -54,7 +54,7 @@ def workspace_owner(root: str) -> tuple[int, int] | None:
 
 
 def user_can_reach(path: str, user: tuple[int, int] | None) -> bool:
-    """Whether a user has permission to reach a path through its parent folders."""
+    """Whether the permissions of a path's parent folders let a user reach it."""
     if user is None:
         return os.access(path, os.R_OK)
     for folder in (Path(path), *Path(path).parents):

@@ -104,7 +104,7 @@ def visible_sockets(*folders: str) -> list[str]:
 
 
 def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
-    """Return the masks for a workspace's private paths, symlinks resolved; targets outside need none."""
+    """Return the masks for a workspace's private paths, with symlinks resolved, except targets outside it."""
     files: list[str] = []
     folders: list[str] = []
     shown, real_folder = tuple(shown_folders(root)), cache(os.path.realpath)
@@ -127,7 +127,10 @@ def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
 
 
 def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPaths, tuple[str, ...]]:
-    """Reduce the masks to at most `most` by hiding entire folders with many private files, with notes."""
+    """Reduce the masks to at most `most`, by hiding all of a folder that has many private files.
+
+    Returns the masks, and a note about each such folder.
+    """
     files, folders = list(masks.files), list(masks.folders)
     notes = []
     while len(files) + len(folders) > most:
@@ -152,9 +155,9 @@ def limit_masks(masks: MaskedPaths, root: str, *, most: int) -> tuple[MaskedPath
 def read_only_paths(launch: Launch, found: Iterable[str], *, writes_apart: bool) -> list[str]:
     """Return the existing workspace paths that must not be written, including a linked worktree's git data.
 
-    Paths from the policy are omitted if an overlay captures the command's writes, since those are checked
-    before they are applied. They include the project's settings files, and so a pyproject.toml with a table
-    for us.
+    If an overlay captures the command's writes, only the git data is returned, since captured writes are
+    checked before they are applied. Otherwise the project's settings files are included, even a
+    pyproject.toml if it has a table for handtools.
     """
     root = launch.root
     kept: set[str] = set()
@@ -170,7 +173,7 @@ def read_only_paths(launch: Launch, found: Iterable[str], *, writes_apart: bool)
 
 
 def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """Return absolute paths, each followed by its alias in a workspace of several folders."""
+    """Return the paths; in a workspace of several folders, each is followed by its path below the root."""
     shown = dict(shown_folders(root)) if "" not in workspace_folders(root) else {}
     places: dict[str, None] = {}
     for path in paths:

@@ -151,7 +151,7 @@ class LandlockRunner:
         )
 
     def _readable_trees(self, launch: Launch) -> tuple[str, ...]:
-        """Return the folders that may be read and executed in full."""
+        """Return the folders in which everything may be read and executed."""
         system = [path for path in (*profile.SANDBOX_SYSTEM_FOLDERS, *_OTHER_TREES) if path != "/etc"]
         return (
             *system,

@@ -68,7 +68,7 @@ class RunnerChoice:
 
 
 def runners_by_strength(root: str | os.PathLike[str] = "") -> tuple[Runner, ...]:
-    """Return the runners to try on this machine, strongest first; no helper in the workspace is used."""
+    """Return the runners to try on this machine, strongest first; they use no programs in the workspace."""
     if not supervisor_client.has_supervisors():
         others = (SeatbeltRunner(root),) if sys.platform == "darwin" else ()
         return (ContainerRunner(), *others, UnconfinedRunner())

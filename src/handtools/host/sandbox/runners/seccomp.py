@@ -126,7 +126,7 @@ _ALWAYS_DENIED = (
     *_deny(errno.EPERM, "setns", "open_by_handle_at"),
     SyscallRule("clone", errno.EPERM, (ArgumentCheck(0, "bits", (_NEW_NAMESPACES,)),)),
     SyscallRule("unshare", errno.EPERM, (ArgumentCheck(0, "bits", (_NEW_NAMESPACES | _NEW_TIME,)),)),
-    # Its flags are behind a pointer, which a filter can't follow; C libraries fall back to `clone`.
+    # The flags of clone3 are behind a pointer, which a filter can't follow; C libraries fall back to `clone`.
     SyscallRule("clone3", errno.ENOSYS),
     # Access to other processes beyond what a debugger in the same sandbox needs.
     *_deny(errno.EPERM, "pidfd_getfd", "kcmp"),
@@ -184,7 +184,7 @@ _SHARED_MEMORY_RULES = tuple(
 )  # fmt: skip
 
 _PROCESS_RULES = (
-    # Limits of the user's other processes; namespaces and Landlock cover the rest.
+    # Changing the limits of the user's other processes; namespaces and Landlock cover the rest.
     SyscallRule("prlimit64", errno.EPERM, (ArgumentCheck(0, "outside", (0,)),)),
 )
 
