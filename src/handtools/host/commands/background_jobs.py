@@ -1,4 +1,4 @@
-"""Background jobs: commands that keep running after their tool call returned, until this process exits."""
+"""Background jobs: commands that keep running after their tool call returns, until this process exits."""
 
 import contextlib
 import time
@@ -31,9 +31,9 @@ from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.text.search.glob import PathGlobs, any_covers
 
 MAX_RUNNING_JOBS = 32
-"""Most jobs of one session that may run at the same time."""
+"""How many jobs of one session may run at the same time."""
 REMEMBERED_JOBS = 64
-"""Number of ended jobs that are kept and can still be queried."""
+"""How many ended jobs can still be queried."""
 _REMEMBERED_FOLDERS = 10_000
 
 
@@ -51,7 +51,7 @@ class BackgroundJob:
     running: RunningProcess = field(init=False)
     exit: CommandExit | None = None
     finished: FinishedCommand | None = None
-    """The job's end while its file changes are not yet applied to the workspace; otherwise None."""
+    """How the job ended, until its file changes are applied or rejected; None before and after that."""
 
     def start(self, launch: Launch, kept: Path) -> None:
         """Start the job's process; raises if the launch can't be prepared."""
@@ -65,7 +65,7 @@ class BackgroundJob:
         self.pipeline.discard()
 
     def publishable(self, port: int) -> PublishedPort:
-        """Where a port of the job is or would be published; raises if it can't be."""
+        """Return where a port of the job is or would be published; raises if it can't be published."""
         if self.running.ended is not None:
             raise InvalidInput(f"{self.id} has ended.", hint="Start it again, then publish its port.")
         if self.running.pid is None:
@@ -84,7 +84,7 @@ class BackgroundJob:
         self.pipeline.ports.open(port, lambda: listening_sockets(self.running.pid or 0))
 
     def job(self) -> Job:
-        """The current state of the job as a value."""
+        """Return the current state of the job as a value."""
         ended = self.running.ended
         return Job(
             id=self.id,
@@ -112,7 +112,7 @@ class BackgroundJob:
 
 
 class BackgroundJobs:
-    """The background jobs of one workspace, in all sessions: the part of the commands port about them."""
+    """The background jobs of one workspace, in all sessions: the part of the commands port about jobs."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, BackgroundJob] = {}
@@ -138,13 +138,13 @@ class BackgroundJobs:
         return job.job()
 
     def record_job_result(self, job_id: str, session: str, command_exit: CommandExit) -> None:
-        """Record that a job's file changes were applied or rejected, with the final result."""
+        """Record the final result of a job, after its file changes were applied or rejected."""
         kept = self._find(job_id, session)
         kept.exit, kept.finished = command_exit, None
 
     @property
     def job_state(self) -> Literal["none", "ended", "running"]:
-        """Whether any session has running jobs, only ended jobs that can still be queried, or none."""
+        """Whether there are running jobs, only ended jobs that can still be queried, or no jobs at all."""
         if not self._jobs:
             return "none"
         return "running" if any(kept.running.ended is None for kept in self._jobs.values()) else "ended"
@@ -153,7 +153,7 @@ class BackgroundJobs:
         return [kept.job() for kept in reversed(self._jobs_of_session(session))]
 
     async def job(self, job_id: str, session: str, *, timeout: float) -> Job:  # noqa: ASYNC109
-        """The job, after waiting at most `timeout` seconds for it to end."""
+        """Return the job, after waiting at most `timeout` seconds for it to end."""
         kept = self._find(job_id, session)
         if timeout > 0:
             with anyio.move_on_after(timeout):
@@ -180,7 +180,7 @@ class BackgroundJobs:
         return kept.job()
 
     async def publishable(self, job_id: str, session: str, port: int) -> PublishedPort:
-        """Where a port of a job is or would be published; raises if it can't be."""
+        """Return where a port of a job is or would be published; raises if it can't be published."""
         return await to_thread.run_sync(self._find(job_id, session).publishable, port)
 
     async def publish(self, job_id: str, session: str, port: PublishedPort) -> Job:
@@ -190,13 +190,13 @@ class BackgroundJobs:
         return kept.job()
 
     async def unpublish(self, job_id: str, session: str, port: int | None) -> Job:
-        """Close a published port of a job, or all of them."""
+        """Close a published port of a job, or all of them if `port` is None."""
         kept = self._find(job_id, session)
         await to_thread.run_sync(kept.pipeline.ports.close, port)
         return kept.job()
 
     def close(self) -> None:
-        """Kill every job; file changes are applied as usual, unless they need the user's approval."""
+        """Kill every job. Their file changes are applied as usual, unless they need the user's approval."""
         for kept in self._jobs.values():
             kept.running.end("killed")
         for kept in self._jobs.values():
@@ -223,7 +223,10 @@ class BackgroundJobs:
 
 
 def refreshed_path_predicate(covered_globs: Sequence[PathGlobs]) -> Callable[[str], bool]:
-    """A predicate for paths whose changes a running job sees: not covered, dependencies or git data."""
+    """Return a predicate for the paths whose changes a running job sees.
+
+    False for paths that the globs cover, dependency folders, version control folders and everything in them.
+    """
 
     @lru_cache(_REMEMBERED_FOLDERS)
     def is_open(path: str) -> bool:

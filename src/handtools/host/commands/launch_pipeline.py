@@ -1,4 +1,4 @@
-"""The stages around one command's launch: change capture, network, proxy, sandbox, and how it ended."""
+"""The stages around one command's launch (change capture, network, proxy, sandbox), and its result."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -49,15 +49,15 @@ class LaunchPipeline:
     ports: PublishedPorts = field(default_factory=lambda: PublishedPorts(None))
     """The ports published for the command while it runs."""
     exposed: tuple[str, ...] = ()
-    """Private paths that appeared while the command ran, so it could read them; set when it has ended."""
+    """Private paths that appeared while the command ran, so it could read them; set when it ends."""
     _captures: CommandCapture | None = None
     _launch: Launch | None = None
 
     @contextmanager
     def prepared_launch(self, launch: Launch) -> Iterator[ConfinedLaunch]:
-        """Context manager for the captured, proxied and confined launch; sets `captured` and `notes` on exit.
+        """Context manager: yields the launch set up with capture, network, proxy and sandbox.
 
-        Blocking: run it in a thread.
+        Sets `captured` and `notes` on exit. It blocks, so use it in a thread.
         """
         self._launch = launch
         self._captures = capturing = self.capture.begin(launch, in_place=not self.runner.can_mount_overlay)
@@ -95,23 +95,23 @@ class LaunchPipeline:
 
     @contextmanager
     def _session_network(self, launch: Launch) -> Iterator[SessionNetwork | None]:
-        """Context manager: the session network that the launch joins; None if the runner joins none."""
+        """Context manager: yields the session network that the launch joins, or None if it joins none."""
         with ExitStack() as stack:
             network = None
             if launch.network in self.runner.session_network_modes:
                 try:
                     network = stack.enter_context(self.networks.opened_network(self.call.session_key))
                 except HostError:
-                    # Without a session network the command gets an empty one, where no proxy can listen.
+                    # Without a session network, the command gets its own empty one, where no proxy listens.
                     if launch.network == "listed":
                         raise
             yield network
 
     def finished(self, command_exit: CommandExit, *, cwd: str = "", shell_jobs: int = 0) -> FinishedCommand:
-        """Return the ended command with its captured changes, and with notes of all stages.
+        """Return the ended command with its captured changes, and with the notes of all stages.
 
-        `shell_jobs` is how many jobs the shell left running: in its own pid namespace the kernel kills
-        them before they are counted.
+        `shell_jobs` is how many jobs were running when the shell exited, as it reported. In a pid namespace,
+        the kernel kills them before they can be counted from outside.
         """
         notes = []
         left = max(command_exit.left, shell_jobs)
@@ -131,7 +131,7 @@ class LaunchPipeline:
         )
 
     def _restriction_notes(self, command_exit: CommandExit) -> tuple[str, ...]:
-        """Notes for the model about sandbox restrictions that the command hit, found in its output."""
+        """Return notes for the model about sandbox restrictions that show in the command's output."""
         launch = self._launch
         if launch is None:
             return ()
@@ -146,14 +146,14 @@ class LaunchPipeline:
         return wall_notes(text, failed=command_exit.code != 0, confinement=confinement)
 
     def discard(self) -> None:
-        """Delete the captured changes after they were applied or rejected."""
+        """Delete the captured changes, once they have been applied or rejected."""
         capturing, self._captures = self._captures, None
         if capturing is not None:
             capturing.discard()
 
 
 def _nothing_kept(exposed: Sequence[str]) -> CapturedChanges:
-    """An empty delta with a note: private paths appeared that the command could read."""
+    """Return no changes, with a note that they were discarded because private paths were exposed."""
     names = ", ".join(f"`{path}`" for path in exposed[:MAX_NAMED_PATHS])
     happened = f"private files appeared ({names}) and it could have read them"
     if "**" in exposed:

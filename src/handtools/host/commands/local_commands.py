@@ -1,4 +1,4 @@
-"""The Commands port: run bash commands on this machine, confined and captured; `NoCommands` refuses."""
+"""The Commands port: runs bash commands confined and captures their changes; `NoCommands` refuses them."""
 
 # ruff: noqa: ARG002 — `NoCommands` refuses whatever the arguments are
 
@@ -156,7 +156,7 @@ class LocalCommands(BackgroundJobs):
         outgoing_proxy: str = "",
         separate_streams: bool = False,
     ) -> None:
-        """`readable` are paths outside the workspace that commands may read besides programs on PATH.
+        """`readable` are paths outside the workspace that commands may read, besides programs on PATH.
 
         The folders in `path` are prepended to PATH. `limits` are the upper bounds for every command.
         `separate_streams` also captures stdout and stderr separately, except in a container.
@@ -180,7 +180,7 @@ class LocalCommands(BackgroundJobs):
         self._networks = SessionNetworks()
         self._tidied = 0.0
         self.mounts_left = ""
-        """A mount point below which other workspaces are mounted; commands don't need those mounts."""
+        """A mount point below which other workspaces are mounted; it is unmounted for commands."""
 
     @cached_property
     def runner(self) -> Runner:
@@ -207,7 +207,7 @@ class LocalCommands(BackgroundJobs):
     def look_ahead(
         self, *, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]
     ) -> None:
-        """Prepare the first command in background threads; failures are reported when it runs."""
+        """Prepare for the first command in background threads; failures are reported when it runs."""
         if not self.missing:
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
             for look in (*begin, partial(self._look_ahead, private_globs, read_only_globs)):
@@ -216,7 +216,7 @@ class LocalCommands(BackgroundJobs):
                 ).start()
 
     def _look_ahead(self, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]) -> None:
-        """Prepare a launch without starting it, to cache the runner, the capture and the tree scan."""
+        """Prepare a launch without starting it, so that the runner, capture and private paths are cached."""
         if isinstance(self.runner, PersistentRunner) or not self._can_isolate_writes():
             return
         state_file = ShellStateFile(InheritedShellState(), "")
@@ -257,7 +257,7 @@ class LocalCommands(BackgroundJobs):
                 read_only_globs=read_only_globs,
                 is_open=is_open,
             )
-            # In a container, stderr carries the wrapper's reports to us, not the command's output.
+            # In a container, stderr carries the wrapper's reports; the command's stderr goes to stdout.
             apart = self._separate_streams and not isinstance(self.runner, PersistentRunner)
             launch = replace(launch, separate_streams=apart)
             pipeline = LaunchPipeline(self._capture, self.runner, self._scratch, self._networks, call, show)
@@ -319,7 +319,7 @@ class LocalCommands(BackgroundJobs):
         return await self.start_job(job, launch, self._output_blobs.blob_path(name))
 
     def inherited_shell_state(self, session: str) -> InheritedShellState:
-        """The shell state of a session's next command; its cwd is the root if the last folder is gone."""
+        """Return the shell state for a session's next command; `cwd` is the root if its folder is gone."""
         left = self._sessions.find(session)
         folder = os.path.relpath(self._resolved_working_directory(left.cwd, given=False), self._root)
         return replace(left, cwd=folder)
@@ -333,7 +333,7 @@ class LocalCommands(BackgroundJobs):
             self._scratch.drop(session, self.runner.name)
 
     def close(self) -> None:
-        """Kill every job and remove the state that capture and runner kept for this workspace."""
+        """Kill every job and remove what the capture and the runner kept for the next commands."""
         super().close()
         self._networks.close()
         self._capture.close()
@@ -401,7 +401,7 @@ class LocalCommands(BackgroundJobs):
     def _save_shell_state(
         self, session: str, report: ShellStateReport | None, shell_state: InheritedShellState
     ) -> str:
-        """Save the shell state that a command left; returns the session's next working directory."""
+        """Save the shell state that a command reported; returns the session's next working directory."""
         if report is None:
             return shell_state.cwd
         cwd = path_in_workspace(report.cwd, self._root) or "."
@@ -415,5 +415,5 @@ def _run_ignoring_host_errors(look: Callable[[], None]) -> None:
 
 
 def _visits_only(show: ProgressListener) -> ProgressListener:
-    """A listener that forwards a job's network visits but not its output, which is read on demand."""
+    """Return a listener that forwards a job's network visits, but not its output, which is read on demand."""
     return lambda shown: show(shown) if isinstance(shown, Visit) else None

@@ -1,4 +1,4 @@
-"""Sandbox restrictions that a command ran into, recognized by its output, with a note for the model."""
+"""Recognize in a command's output which sandbox restrictions it ran into, and explain them to the model."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 MAX_WALLS = 2
-"""Most restrictions named in one result: the first one that stopped a command explains the others."""
+"""How many restrictions are named in one result: the first one that stopped a command explains the others."""
 SUCCESS_LINES_CHECKED_FOR_WALLS = 30
-"""How many last lines are checked if the command exited with 0.
+"""How many lines at the end of the output are checked if the command exited with 0.
 
 That still finds a failure hidden by a pipe (`pip install … | tail`), but not a message quoted in a long
 report.
@@ -46,19 +46,19 @@ class CommandWall:
 
     name: str
     met_by: str
-    """Programs whose message is known, for the reference page."""
+    """Programs whose messages the patterns recognize, for the reference page."""
     sentence: str
-    """`{what}` is replaced with the host, path or program that the message names."""
+    """The sentence for the model; `{what}` is replaced with the host, path or program in the message."""
     patterns: tuple[str, ...]
     """Regexes for a line of output; the optional group `what` is the host, path or program it names."""
     condition: WallCondition = "confined"
     unnamed: str = ""
     """The replacement for `{what}` if the message names nothing."""
     private: bool = False
-    """Whether `what` must be a private path."""
+    """Whether the restriction applies only if `what` is a private path."""
 
     def note(self, line: str, confinement: CommandConfinement) -> str:
-        """Return the sentence if a line of output indicates this restriction, or empty."""
+        """Return the sentence if a line of output indicates this restriction; otherwise empty."""
         for pattern in self.patterns:
             found = re.match(pattern, line)
             if found is None:
@@ -288,7 +288,7 @@ WALLS: tuple[CommandWall, ...] = (
 )
 """Restrictions recognized by program output, most specific first.
 
-The proxy, the overlay and the supervisor report those they enforce themselves.
+Restrictions that the proxy, the overlay or the supervisor enforces are not here: they report them themselves.
 """
 
 
@@ -310,7 +310,7 @@ def _walls_of(lines: Sequence[str], confinement: CommandConfinement) -> Iterator
     for wall in WALLS:
         if not confinement.meets_condition(wall.condition):
             continue
-        # Search from the end: the last host or path named is the one on which the command gave up.
+        # Search from the end: the command gave up because of the last host or path that it names.
         notes = (wall.note(line[:WALL_MESSAGE_LINE_CHARS].strip(), confinement) for line in reversed(lines))
         if note := next(filter(None, notes), ""):
             yield note

@@ -1,8 +1,8 @@
 """Scratch of a session: its `$HOME` and `/tmp`, and package caches that the sessions of a workspace share.
 
-They are in the state folder and persist between commands. Only confined commands write there, so the
-content is untrusted: our own process never reads or runs any of it, counts and deletes it through directory
-fds that don't follow symlinks, and never mounts at a name that a command could have replaced.
+They are in the state folder and persist between commands. Confined commands write there, so the content is
+untrusted: our own process never reads or runs any of it, counts and deletes it through directory fds that
+don't follow symlinks, and never mounts at a name that a command could have replaced.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ except ImportError:  # Windows, where commands are not supported
     fcntl = None  # type: ignore[assignment]
 
 KEPT_SCRATCH_SECONDS = 7 * 86400.0
-"""Seconds for which scratch is kept after its last command: one week."""
+"""Seconds for which a session's scratch is kept after its last command: one week."""
 KEPT_SCRATCH_BYTES = 32 << 30
 """Total scratch of a workspace's sessions, in bytes, above which the oldest is deleted."""
 SCRATCH_COUNT_INTERVAL_SECONDS = 60.0
@@ -51,7 +51,7 @@ _CACHES = {
 }
 """Package caches in a home folder, and the shared folders they are symlinks to."""
 _OWN_FOLDERS = frozenset({".cache", ".cargo", ".config", ".local", ".npm", "go"})
-"""Folders in home that programs write to: each session has its own, not symlinks to the user's."""
+"""Folders in home that programs write to: each session has its own instead of symlinks to the user's."""
 _SETTINGS_BELOW_HOME = (
     ".cargo/config.toml", ".config/git/config", ".config/pip/pip.conf", ".config/uv/uv.toml",
     ".docker/config.json", ".gradle/init.gradle", ".m2/settings.xml", ".pip/pip.conf", ".ssh/config",
@@ -68,7 +68,7 @@ _GONE_PREFIX, _NEW_PREFIX = ".gone-", ".new-"
 
 @dataclass(frozen=True, slots=True)
 class ScratchQuota:
-    """Limit of bytes and files for the scratch of one session, and again for the shared caches."""
+    """Limits in bytes and files: for the scratch of one session, and the same again for the shared caches."""
 
     bytes: int = 8 << 30
     files: int = 500_000
@@ -79,7 +79,7 @@ class ScratchQuota:
 
 @dataclass(slots=True)
 class OpenScratch:
-    """The folders of a session while a command runs; `notes` is set when it has ended."""
+    """The folders of a session while a command runs; `notes` is set when it ends."""
 
     folders: SessionFolders | None
     """None if commands are not confined or the folders can't be created."""
@@ -95,7 +95,7 @@ class SessionScratchFolders:
 
     @contextmanager
     def opened(self, launch: Launch, session: str, owner: str, runner: str) -> Iterator[OpenScratch]:
-        """Context manager: the folders of a session for a launch; their usage is counted on exit.
+        """Context manager: yields the folders of a session for a launch; counts their usage on exit.
 
         Each runner has separate folders, because runners differ in what they let commands replace.
         """
@@ -144,7 +144,7 @@ class SessionScratchFolders:
                     )
 
     def tidy(self) -> None:
-        """Delete scratch that was not used for a week, then the oldest until the rest is within the limit.
+        """Delete scratch unused for a week, then the oldest until the rest is within the limit.
 
         The folders are renamed at once and deleted in a thread, because the trees may be large.
         """
@@ -163,7 +163,7 @@ class SessionScratchFolders:
             threading.Thread(target=_delete, args=(gone,), name="handtools-scratch", daemon=True).start()
 
     def settings_in_home(self, session: str, runner: str) -> tuple[str, ...]:
-        """Paths of settings files that commands left in a session's home; opens only folders."""
+        """Return the paths of settings files that commands created in a session's home; opens no files."""
         found: list[str] = []
         try:
             home = FolderHandle.at(os.fspath(self._session_folder(session, runner) / _HOME))
@@ -184,7 +184,10 @@ class SessionScratchFolders:
             _delete(self._session_and_cache_folders(gone=True))
 
     def _folder_limits(self, folder: "_LastingFolder", written: int | None) -> tuple[str, int, int]:
-        """A folder and its limits in bytes and files: the quota, or current use plus `written` if lower."""
+        """Return a folder's path and its limits in bytes and files.
+
+        The limit in bytes is the quota, or the current usage plus `written` if that is lower.
+        """
         most = self._quota.bytes
         if written is not None:
             most = min(most, folder.count(self._quota).bytes + written)
@@ -194,7 +197,7 @@ class SessionScratchFolders:
         return self._folder / _SESSIONS / _digest(f"{runner}\n{session}")
 
     def _session_and_cache_folders(self, *, gone: bool = False) -> Iterator[Path]:
-        """The folders of sessions and shared caches; with `gone`, those awaiting deletion."""
+        """Yield the folders of sessions and shared caches; with `gone`, only those that wait for deletion."""
         for above in (self._folder / _SESSIONS, self._folder / _SHARED):
             with contextlib.suppress(FileNotFoundError):
                 for name in os.listdir(above):
@@ -202,7 +205,7 @@ class SessionScratchFolders:
                         yield above / name
 
     def _empty_if_over_quota(self, own_folders: "_LastingFolder", links: "_HomeLinks") -> Iterator[str]:
-        """Empty scratch that is over its quota, and yield a note about it."""
+        """Empty a session's scratch if it is over quota, and yield a note about it."""
         if not own_folders.over(self._quota):
             return
         own_folders.empty(_TMP, but=own_folders.reserved_mount_names())
@@ -230,7 +233,7 @@ class _HomeLinks:
     """The caches folder, relative to the session's folder."""
 
     def furnish(self, room: Path) -> None:
-        """Create the symlinks. The caches are next to the home folder both on disk and in a sandbox."""
+        """Create the symlinks in a session's folder; the caches are next to its home, in a sandbox too."""
         user = workspace_owner(self.launch.root)
         with contextlib.suppress(FileExistsError):
             (room / _SHARED).symlink_to(self.caches)
@@ -242,7 +245,7 @@ class _HomeLinks:
             _create_home_link(room / _HOME, (name,), target, user)
 
     def _users_own(self) -> Iterator[tuple[str, str]]:
-        """Names in the user's home folder that lead to the workspace or to toolchains."""
+        """Yield names and paths in the user's home folder that lead to the workspace or to toolchains."""
         home = self.launch.env.get("HOME", "")
         paths = [os.path.join(home, each) for each in HOME_TOOLCHAINS]
         names = [path[len(home) :].split("/")[1] for path in paths if os.path.isdir(path)]
@@ -313,7 +316,7 @@ class _LastingFolder:
 
     @contextmanager
     def kept_from_deletion(self) -> Iterator[None]:
-        """Context manager: create the folder if needed and hold its shared lock against deletion."""
+        """Context manager: create the folder if needed, and lock it (shared) so that it isn't deleted."""
         while not self._take_shared_lock():
             self._create_atomically()
         try:
@@ -325,9 +328,10 @@ class _LastingFolder:
             os.close(self._lock)
 
     def reserve_mount_names(self, wanted: frozenset[str]) -> tuple[str, ...]:
-        """The names in `tmp` where every command of the session has a mount, including the wanted ones.
+        """Add `wanted` to the names in `tmp` where every command of the session has a mount.
 
-        A name is added only while no other command runs that could replace it; otherwise it is left out.
+        Returns all these names. New ones are left out while another command runs, since it could replace
+        them.
         """
         known = self.reserved_mount_names()
         missing = wanted - known
@@ -386,7 +390,7 @@ class _LastingFolder:
         return usage
 
     def empty(self, part: str, *, but: Collection[str] = ()) -> None:
-        """Delete the content of a subfolder; a running command may still be adding to it."""
+        """Delete the content of a subfolder, even while a running command is adding to it."""
         with FolderHandle.at(os.fspath(self.path / part)) as folder:
             empty_hostile_folder(folder, most=_MAX_DELETED_FOLDERS, but=but)
 
@@ -423,12 +427,12 @@ class _LastingFolder:
         return True
 
     def _create_atomically(self) -> None:
-        """Create the folder under a temporary name and rename it when complete; another process may win."""
+        """Create the folder under a temporary name and rename it, unless another process was faster."""
         above = self.path.parent
         above.mkdir(parents=True, exist_ok=True)
         new = above / f"{_NEW_PREFIX}{secrets.token_hex(8)}"
         new.mkdir()
-        # Search permission for the user that commands run as; the state folder itself keeps others out.
+        # Let the user that commands run as pass through; the state folder itself keeps others out.
         for folder in (above.parent, above, new):
             folder.chmod(_TRAVERSABLE)
         for part, mode in self.parts.items():
@@ -448,7 +452,7 @@ class _LastingFolder:
 
 
 def _recount_threshold(most: int, known: int) -> int:
-    """Growth of the file system that triggers a recount: about what would fill the rest of the quota."""
+    """Return the growth of the file system that triggers a recount: about the rest of the quota."""
     return min(most // 16, max(most - known, most // 256))
 
 
@@ -477,7 +481,7 @@ def _delete(paths: Iterable[Path]) -> None:
 
 
 def _names_below_tmp(launch: Launch) -> frozenset[str]:
-    """The names in /tmp at or below which a launch has mounts."""
+    """Return the names in /tmp at or below which a launch has mounts."""
     tops = [folder for _, folder in shown_folders(launch.root)]
     records = [worktree_git_folder(Path(folder, ".git")) for folder in tops]
     paths = [*tops, *launch.readable, *launch.writable, launch.env.get("HOME", "")]

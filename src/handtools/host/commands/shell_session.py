@@ -19,7 +19,7 @@ from typing import Any
 from handtools.core.commands import InheritedShellState
 
 SHELL_STATE_BYTES = 256 << 10
-"""The largest shell state in bytes. A larger one is dropped and the previous state is kept."""
+"""The maximum size of a shell state in bytes. A larger one is dropped and the previous state is kept."""
 _SHELL_VARIABLES = frozenset(
     {"_", "PWD", "OLDPWD", "SHLVL", "BASHOPTS", "SHELLOPTS", "BASH_EXECUTION_STRING"}
 )
@@ -33,10 +33,10 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellStateReport(InheritedShellState):
-    """The shell state that one command reported when it exited; its `exports` are those that it changed."""
+    """The shell state that one command reported when it exited; `exports` contains only what it changed."""
 
     jobs: int = 0
-    """The number of shell jobs the command left running."""
+    """How many shell jobs were still running when the command exited."""
 
 
 class ShellSessions:
@@ -46,7 +46,7 @@ class ShellSessions:
         self._folder = folder
 
     def find(self, session: str) -> InheritedShellState:
-        """Load the shell state of a session; an empty one if there is none."""
+        """Load the shell state of a session; returns an empty one if there is none."""
         try:
             text = self._path(session).read_text("utf-8", "surrogateescape")
             return InheritedShellState(**json.loads(text))
@@ -105,7 +105,7 @@ class ShellStateFile:
         Error messages keep the script's line numbers.
         """
         take = f"IFS= read -r -d '' -u {self.fd}"
-        # Read both parts before running the first, because its output is written behind them in the file.
+        # Read both parts (prelude and script) before running the first, which writes to the end of the file.
         return f'{take}; set -- "$REPLY"; {take}; set -- "$1" "$REPLY"; eval "$1"; eval "unset REPLY; set --; $2"'
 
     def read_report(self) -> ShellStateReport | None:
@@ -129,7 +129,7 @@ class ShellStateFile:
 
 
 def _prelude(shell_state: InheritedShellState) -> str:
-    """Bash code that restores the shell state."""
+    """Return bash code that restores the shell state."""
     rows = [
         f"unset {name}" if value is None else f"export {name}={value}"
         for name, value in shell_state.exports.items()
