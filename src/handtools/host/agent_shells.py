@@ -41,9 +41,8 @@ def client_by_variables() -> str:
 def client_by_ancestry() -> str:
     """Return the name of the client that runs a shell above this process in the process tree, or "".
 
-    A client is a process that started one of our MCP servers. A client that relays a user's approval needs
-    no shell for it. Editors also run users' terminals, so this says nothing about a process that has a
-    terminal.
+    A client is a process that started one of our MCP servers. To relay a user's approval, it needs no shell.
+    Don't use this for a process that has a terminal: editors are clients too, and run users' terminals.
     """
     below_shell = False
     clients: set[int] | None = None
@@ -57,7 +56,7 @@ def client_by_ancestry() -> str:
 
 
 def _clients_of_servers() -> Iterator[int]:
-    """Yield the processes that started our MCP servers over stdio; launchers such as uvx are skipped."""
+    """Yield the pids of processes that started our MCP servers; launchers such as uvx are skipped."""
     try:
         listed = [name for name in os.listdir(_PROCESSES) if name.isdigit()]
     except OSError:
@@ -79,7 +78,7 @@ def _is_own_server(words: list[str]) -> bool:
 
 
 def _process_and_ancestors(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield a process and its ancestors, without init, with the names of their programs."""
+    """Yield the pid and program name of a process and each of its ancestors, except init."""
     for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
@@ -89,7 +88,7 @@ def _process_and_ancestors(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def _parent_and_own_name(pid: str) -> tuple[int, str]:
-    """Return a process's parent and the name of the process's own program; 0 and "" if it has exited."""
+    """Return the pid of a process's parent, and the process's own program name; 0 and "" if it has exited."""
     try:
         with open(f"{_PROCESSES}/{pid}/stat", encoding="utf-8", errors="replace") as file:
             # The name is in parentheses and may contain parentheses itself: `12 (a (b) c) S 1 …`.

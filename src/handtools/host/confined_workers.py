@@ -2,9 +2,9 @@
 
 One fork server process is kept running, with the libraries loaded. Its children can't open sockets or write
 files, and can only read program files; the kernel kills them when they use too much memory or time. Forking
-takes milliseconds; starting Python takes a tenth of a second. Each task gets a new child, so that it finds
-no state left by another task. The source file parser is the exception: it keeps one child for the files of
-one workspace. Results are data, JSON and bytes, never pickled objects.
+takes milliseconds; starting Python takes a tenth of a second. Each task gets a new child, so that no task
+can affect another. The source file parser is the exception: it keeps one child for the files of one
+workspace. Results are data (JSON and bytes), never pickled objects.
 """
 
 import atexit
@@ -100,7 +100,7 @@ DEFAULT_LIMITS = WorkerLimits()
 
 
 class TaskFailed(Exception):
-    """Raised when a task was killed by its limits or crashed in a library."""
+    """Raised when a task was killed because it exceeded a limit, or crashed in a library."""
 
 
 def workers_of_workspace(root: str | os.PathLike[str], limits: WorkerLimits = DEFAULT_LIMITS) -> "Workers":
@@ -152,7 +152,7 @@ class Workers:
                 if ours.recv(len(_STARTED)) == _STARTED:
                     return WorkerChild(ours, self.limits)
             ours.close()
-            self.close()  # the server exited on its idle timeout; start another
+            self.close()  # the server reached its idle timeout and exited; start another
         raise errors.HostError("Can't start the worker process that parses files.")
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class Workers:
 
 
 class WorkerChild:
-    """A forked child that runs one task at a time, for as long as none fails."""
+    """A forked child that runs tasks one after another until one fails."""
 
     def __init__(self, line: socket.socket, limits: WorkerLimits) -> None:
         self._line = line
@@ -203,7 +203,7 @@ class WorkerChild:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it can run another task: it has not exited, and its lifetime is long enough."""
+        """Whether it can run another task: it has not exited, and enough of its lifetime is left."""
         if self._line.fileno() < 0 or time.monotonic() > self._usable_until:
             return False
         # A child sends nothing unprompted, so a readable socket means it has exited.
@@ -412,7 +412,7 @@ def _restriction_function(path: Sequence[str], worker_limits: WorkerLimits) -> C
 
 
 def _confinement_function(path: Sequence[str]) -> Callable[[], None]:
-    """Return a function that blocks sockets and all files except programs, where the kernel supports it."""
+    """Return a function that denies this process sockets and all files except programs, if the kernel can."""
     from handtools.host.sandbox.processes import pre_exec
     from handtools.host.sandbox.runners import landlock_ruleset as landlock
     from handtools.host.sandbox.runners import seccomp

@@ -1,6 +1,6 @@
 """The Linux features we use that other systems may lack: the fallback for each, and what a user loses.
 
-One table for `handtools doctor`, the page docs/reference/systems.md and the tests that hide features.
+`handtools doctor`, the page docs/reference/systems.md and the tests that hide features use this table.
 """
 
 import os
@@ -20,7 +20,7 @@ class SystemPart:
     stand_in: str
     loss: str
     is_missing: Callable[[], bool] | None = None
-    """Whether this machine lacks it; None if that depends on the file or on other installed programs."""
+    """Returns whether this machine lacks it; None if that depends on the file or on installed programs."""
     check: str = ""
     """The `handtools doctor` check that reports it; defaults to the feature's own name."""
 

@@ -9,7 +9,7 @@ Address = tuple[str, int]
 SOCKET_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED = "01"
 _TABLE_READS = 3
-"""The kernel writes a table in parts, so a read can miss a row while other sockets open and close."""
+"""How many times to read the tables: a read can miss a row while other sockets open and close."""
 
 
 def is_peer_of_other_user(client: Address, server: Address) -> bool:
@@ -17,7 +17,7 @@ def is_peer_of_other_user(client: Address, server: Address) -> bool:
 
     Root could read this process anyway, and relays into containers and virtual machines run as root. A
     connection that the tables don't list as open counts as another user's: its socket was closed, or is on
-    another machine. Returns False on systems without such tables.
+    another machine. Returns False on systems without these tables.
     """
     tables = [table for table in SOCKET_TABLES if os.path.exists(table)]
     if not tables:

@@ -32,7 +32,7 @@ logger = logging.getLogger("handtools")
 
 MAX_TITLE_CHARS = 200
 MAX_RUNNING_PROGRAMS = 4
-"""If more requests arrive at once, only the first are announced; `handtools pending` lists them all."""
+"""How many programs run at once. Requests beyond that aren't announced; `handtools pending` lists all."""
 PROGRAM_SECONDS = 30.0
 SUMMARY = "A call needs your approval"
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -59,7 +59,7 @@ class Notify:
 
 
 class ApprovalNotifier:
-    """Toolbox listener that notifies the user of each call left waiting for approval."""
+    """Toolbox listener that notifies the user of each call that waits for approval."""
 
     def __init__(self, notify: Notify, root: str | Path) -> None:
         self._notify = notify

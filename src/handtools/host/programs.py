@@ -5,8 +5,8 @@ outside the workspace, the environment contains only a few variables, stdin is e
 and there is a timeout. Commands that a call asks for run in a sandbox instead: as a `Launch`, which a
 supervisor executes.
 
-handtools itself may be installed in the workspace and load its code from there. We can't tell such a file
-from one that replaced it, so `installation_folders_in_workspace` lists these folders and the toolbox adds a
+handtools itself may be installed in the workspace and load its code from there. We can't detect that one of
+these files was replaced, so `installation_folders_in_workspace` lists the folders and the toolbox adds a
 rule for them.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 Process = subprocess.Popen[bytes]
 _KEPT_VARIABLES = ("SYSTEMROOT", "TEMP", "TMP")
-"""Environment variables that programs inherit: Windows needs them; any other could change behaviour."""
+"""Environment variables that programs inherit. Windows needs these; others could change what programs do."""
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SOURCE_FOLDER = Path(__file__).parents[2]
 _PYTHON_BOOT = "import sys; sys.path.append({!r}); from {} import {} as run; run(*sys.argv[1:])"
@@ -44,7 +44,7 @@ class Program:
     file: str
     """The real path of the executable, with all symlinks resolved. This file is executed."""
     name: str
-    """The path under which it was found, passed as argv[0]: some executables behave differently by name."""
+    """The path at which it was found, passed as argv[0], since some executables check their name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def _set_limits(pid: int, program_limits: ProgramLimits) -> None:
 
 
 def _job_of(process: Process) -> "JobObject | None":
-    """Put the process into a job that kills its children with it; None where process groups do this."""
+    """Put a process into a Windows job, which kills its children with it; None on other systems."""
     if os.name != "nt":
         return None
     from handtools.host.windows_jobs import JobObject
@@ -287,7 +287,7 @@ _OWN_PACKAGE = Path(__file__).parents[1]
 def installation_folders_in_workspace(root: str | os.PathLike[str]) -> tuple[str, ...]:
     """Return the workspace paths of the folders from which handtools itself runs; usually none.
 
-    `.` is the workspace itself.
+    The path `.` means the whole workspace.
     """
     if not os.fspath(root):
         return ()
@@ -303,7 +303,7 @@ def is_own_installation(path: str | os.PathLike[str], root: str | os.PathLike[st
 
 
 def trusted_import_path(root: str | os.PathLike[str]) -> list[str]:
-    """Return the import path without relative entries and without the workspace, unless we run from it."""
+    """Return `sys.path` without relative entries and workspace folders, except those that we run from."""
     return [
         folder
         for folder in sys.path

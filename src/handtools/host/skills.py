@@ -156,7 +156,7 @@ SKILLS_ENTRY_POINT = "handtools.skills"
 MAX_CACHED_SKILL_FOLDERS = 10_000
 _NO_TIME = -1.0
 _SETTLED_SECONDS = 1.0
-"""A folder changed more recently than this is not cached: it may change again within a clock tick."""
+"""A folder that changed less than this many seconds ago is not cached: its mtime may miss the next change."""
 _THIRD_PARTY_FOLDERS = {".git", ".venv", "venv", "node_modules", "site-packages", "vendor", "third_party"}
 """Folders with third-party files, whose AGENTS.md and skills are not used."""
 
@@ -187,7 +187,7 @@ class _CachedFolder:
     stamp: float
     guide: bool
     shelves: tuple[str, ...]
-    """The skills folders in it that exist or may be created later."""
+    """The skills folders in it, including those that could be added without changing its mtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class SkillFolders:
     root: str
     """The absolute path of the workspace, used for file URLs."""
     local: bool = False
-    """Whether the workspace is on this machine, so that modification times are available at once."""
+    """Whether the workspace is on this machine, so that modification times can be read directly."""
     users: Sequence[Path] = ()
     packages: Callable[[], Iterable[Path]] = tuple
     """Returns the skills folders of installed packages. Slow, so only called when skills are listed."""
@@ -232,7 +232,7 @@ class SkillFolders:
         return _distinct((*own, *users, *packaged))
 
     def skills_matching_path(self, path: str) -> list[Skill]:
-        """Return the skills, except packages' skills, whose frontmatter lists a path among their files."""
+        """Return the skills of the workspace and the user to mention when the file at a path is read."""
         own = [
             skill for folder in _folders_above(path) for skill in self._skills_of_workspace_folder(folder)
         ]
@@ -240,7 +240,7 @@ class SkillFolders:
         return [skill for skill in nearest_skill_per_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
-        """Return the AGENTS.md files above a path, outermost first. The client shows the root's."""
+        """Return the AGENTS.md files above a path, outermost first. Clients already show the root's."""
         found = [
             f"{folder}/{GUIDE_FILE}"
             for folder in _folders_above(path)
@@ -300,8 +300,8 @@ class SkillFolders:
             return _CachedFolder(stamp, guide=False, shelves=())
         prefix = f"{folder}/" if folder else ""
         guide = self._kind(f"{prefix}{GUIDE_FILE}") == "file"
-        # A skills folder may be added later to a `.claude` that exists for another reason, without changing
-        # our mtime.
+        # A skills folder may be added later to a `.claude` that exists for another reason. That doesn't
+        # change the mtime of `folder`.
         shelves = tuple(
             f"{prefix}{shelf}"
             for shelf in SKILL_ROOTS
@@ -315,7 +315,7 @@ class SkillFolders:
         return cached
 
     def _kind(self, path: str) -> str:
-        """Return the kind of file at a path, or "". A quick existence check avoids resolving symlinks."""
+        """Return the kind of file at a path, or "" if there is none, which is checked first to be fast."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
         facts = facts_of_linked_path(self.files, path)

@@ -1,4 +1,4 @@
-"""The folders of a workspace, usually one, or several that appear as named subfolders; and of its state.
+"""The folders of a workspace (usually one, or several that appear as named subfolders), and of its state.
 
 A workspace of several folders is represented by a folder in our state with a symlink to each of them. So it
 has a path, like every other workspace, and a journal. Only handtools writes there: only symlinks in our
@@ -70,7 +70,7 @@ def is_in_workspace(path: str | os.PathLike[str], root: str | os.PathLike[str]) 
 def path_in_workspace(path: str, root: str | os.PathLike[str]) -> str | None:
     """Convert an absolute path, without resolving symlinks, to a workspace path; None if it is outside.
 
-    `.` is the whole workspace.
+    The path `.` means the whole workspace.
     """
     return path_in_folders(path, shown_folders(root))
 
@@ -95,7 +95,10 @@ def real_path(path: str, root: str | os.PathLike[str]) -> str:
 
 
 def shown_folders(root: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and absolute path of each workspace folder: the real paths, then the symlinks."""
+    """Yield the name and absolute path of each workspace folder.
+
+    With several folders, first come their real paths, then their symlinks, then the root (with the name "").
+    """
     folders = workspace_folders(root)
     yield from folders.items()
     if "" not in folders:
