@@ -41,7 +41,7 @@ _ITEM_NAME = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(slots=True)
 class BackupItem:
-    """A folder in the backups for the files that one command moves; it is in use while it is locked."""
+    """One folder in the backups, for the files that one command moves there. It is locked while in use."""
 
     name: str
     path: Path
@@ -75,14 +75,14 @@ class FolderBackups:
         return BackupItem(name, path, try_lock(path / BACKUP_LOCK_NAME))
 
     def suits(self, device: int) -> bool:
-        """Whether files on a device can be renamed into the backups and keep nanosecond times."""
+        """Whether files on a device can be moved into the backups by a rename and keep nanosecond times."""
         if self._device is None:
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             self._device = _device_with_ns_times(self._folder)
         return self._device == device
 
     def has(self, ref: str) -> bool:
-        """Whether the backup `ref` exists, so that the file is not at its path in the workspace."""
+        """Whether the backup `ref` exists."""
         return os.path.lexists(self._path(ref))
 
     def backup_size(self, ref: str) -> int | None:
@@ -94,7 +94,7 @@ class FolderBackups:
         """Whether the backed-up file is the expected one, by its size and time, otherwise by its digest.
 
         If the digest matches but the time differs (the file was saved again unchanged), the time is
-        restored.
+        restored. Also true if there is no regular file to check.
         """
         found = self._stat_regular_file(backup.ref)
         if found is None or stat_mark(found) == backup.mark:
@@ -136,13 +136,13 @@ class FolderBackups:
         return os.fspath(self._path(ref))
 
     def take_out(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a backup to a name in a workspace folder; across file systems, copy it and keep it."""
+        """Move a backup to a name in a workspace folder; across file systems, copy it instead."""
         with self._open_parent_folder(ref) as (shelf, kept):
             if not _move_between(shelf, kept, folder, name):
                 copy_tree(shelf, kept, folder, name)
 
     def put_in(self, ref: str, folder: FolderHandle, name: str) -> None:
-        """Move a file or folder from the workspace into the backups, replacing an interrupted copy."""
+        """Move a file or folder from the workspace into the backups; an incomplete copy there is replaced."""
         with self._open_parent_folder(ref, make=True) as (shelf, kept):
             remove_tree(shelf, kept)
             if not _move_between(folder, name, shelf, kept):
@@ -184,7 +184,8 @@ class FolderBackups:
     def delete_unwanted_items(self, wanted: Collection[str]) -> list[str]:
         """Delete the backup items that are not locked by any process and not in `wanted`.
 
-        An item that can't be deleted is renamed so that it is not tried again. Returns a sentence for each.
+        An item that can't be deleted is renamed so that it is not tried again. Returns a
+        sentence about each of these.
         """
         told = []
         with contextlib.suppress(FileNotFoundError):
@@ -221,7 +222,7 @@ class FolderBackups:
     def _open_parent_folder(self, ref: str, *, make: bool = False) -> Iterator[tuple[FolderHandle, str]]:
         """Open the folder that contains a backup, without following symlinks.
 
-        Yields its handle and the name in it.
+        Yields the folder's handle and the backup's name in it.
         """
         *above, name = self._path(ref).relative_to(self._folder).parts
         if make:

@@ -1,4 +1,7 @@
-"""Detect whether a file or folder tree has changed, by size and time or by digest."""
+"""Detect whether a file or folder tree has changed.
+
+A file's mark identifies its version: a string made from its size and modification time, or its digest.
+"""
 
 import contextlib
 import hashlib
@@ -22,12 +25,12 @@ _HASH_CHUNK_BYTES = 1 << 20
 
 
 def stat_mark(found: os.stat_result) -> str:
-    """Return a file's mark of size and modification time, without reading it."""
+    """Return a file's mark made from its size and modification time; the file is not read."""
     return f"{_STAT_PREFIX}{found.st_size}-{found.st_mtime_ns}"
 
 
 def planned_stat_mark(size: int) -> str:
-    """Return the size-and-time mark for a file not written yet, with the time that it will be given."""
+    """Return the size-and-time mark for a new file; its time must be set to the one in the mark."""
     return f"{_STAT_PREFIX}{size}-{time.time_ns()}"
 
 
@@ -42,7 +45,10 @@ def is_stat_mark(mark: str) -> bool:
 
 
 def file_mark(fd: int, found: os.stat_result, *, like: str = "") -> str:
-    """Return the mark of an open file, size and time or a digest, of the same kind as the mark `like`."""
+    """Return the mark of an open file, of the same kind as `like`: size and time, or a digest.
+
+    Without `like`, the kind depends on the file's size.
+    """
     if like.startswith(_STAT_PREFIX) or (not like and found.st_size > MAX_HASHED_FILE_BYTES):
         return stat_mark(found)
     return content_mark(fd)
@@ -59,7 +65,7 @@ def content_mark(fd: int) -> str:
 
 
 def observe_node(folder: FolderHandle, name: str, *, like_node: Node) -> Node | None:
-    """Return the current file, symlink or folder at a name, with marks of the same kind as in `like`.
+    """Return the file, symlink or folder now at a name, with marks of the same kind as in `like_node`.
 
     None if the name does not exist.
     """
@@ -110,12 +116,15 @@ def _held_file_node(folder: FolderHandle, name: str, like_node: Node) -> Node:
 
 
 def _may_be_alike(backup: BackupRef, backup_ref: BackupRef) -> bool:
-    """Whether a file has a new time but the same size, so that its contents have to be compared."""
+    """Whether only the time of a file differs, not its size, so that its contents have to be compared."""
     return bool(backup.content) and backup.mark != backup_ref.mark and backup.bytes == backup_ref.bytes
 
 
 def list_tree_items(folder: FolderHandle, name: str, marks: Mapping[str, str]) -> Iterator[FolderItem]:
-    """List everything below a folder, with marks of the same kind as in `marks` (stat for new files)."""
+    """List everything below a folder.
+
+    A file's mark is of the same kind as in `marks`, by path; others get a size-and-time mark.
+    """
     with folder.child(name) as top:
         for entry in walk_tree(top):
             yield tree_item(entry, like=marks.get(entry.path, _STAT_PREFIX))

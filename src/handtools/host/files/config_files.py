@@ -1,4 +1,4 @@
-"""The configuration files of a workspace, the user's and the project's, and how they are read."""
+"""Find and read the configuration files for a workspace: the user's and the project's."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ PROJECT_FILE_NAME = ".handtools.toml"
 
 
 def config_file(root: str | Path) -> Path | None:
-    """Return the path of the configuration file: `$HANDTOOLS_CONFIG` or the user's own; None without any.
+    """Return the path of the configuration file: `$HANDTOOLS_CONFIG` or the user's own; None if there is none.
 
     Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
@@ -25,16 +25,16 @@ def config_file(root: str | Path) -> Path | None:
 
 
 def policy_file(root: str | Path, given: str | Path | None = None) -> Path | None:
-    """Return the path of the policy file that replaces the user's policy: `given`, `$HANDTOOLS_POLICY` or None.
+    """Return the path of the policy file that replaces the user's policy: `given` or `$HANDTOOLS_POLICY`.
 
-    Raises `UsageError` for a file inside the workspace, where agents could change it.
+    None if neither is set. Raises `UsageError` for a file inside the workspace, where agents could change it.
     """
     named = given or os.environ.get(POLICY_VARIABLE) or None
     return _outside_file(root, named, None, "policy")
 
 
 def user_config_file() -> Path | None:
-    """Return the path of the user's configuration file, which need not exist; None without a home."""
+    """Return the path of the user's configuration file, which need not exist; None without a home folder."""
     folder = config_home()
     return folder and folder / "handtools" / "config.toml"
 
@@ -68,9 +68,9 @@ def read_config_file(path: Path) -> str:
 
 
 def read_project_file(path: Path) -> str:
-    """Read the text of a project file. It is untrusted: it must be small, regular and not a symlink.
+    """Read the text of a project file. It is untrusted, so it must be a small regular file.
 
-    Raises `UsageError` for anything else.
+    Raises `UsageError` for anything else, such as a symlink.
     """
     from handtools.host.files.syscalls import SMALL_FILE_BYTES, read_small_text
 

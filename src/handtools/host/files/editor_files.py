@@ -79,7 +79,7 @@ class EditorFiles:
         return data[start : None if size is None else start + size]
 
     def node(self, path: str, *, like_node: Node | None = None) -> Node | None:
-        """Return the node at a path; a text file has the bytes shown in the editor."""
+        """Return the node at a path, with the bytes shown in the editor if it is a text file."""
         node = self._local_files.node(path, like_node=like_node)
         if node is None or node.kind != "file" or node.held:
             return node
@@ -103,7 +103,7 @@ class EditorFiles:
         return shown is not None and shown.data != data
 
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
-        """Plan changes as on disk, but record the bytes of files of any size that the editor writes."""
+        """Plan changes as on disk, but record all bytes of a file that the editor writes, whatever its size."""
         return [
             PlannedWrite(change, step.temporary) if self._is_for_editor(change) else step
             for change in changes
@@ -111,7 +111,7 @@ class EditorFiles:
         ]
 
     def perform(self, writes: Sequence[PlannedWrite]) -> None:
-        """Perform all steps or none: first those on disk, then the editor's, which can be reverted."""
+        """Perform all writes or none: first those on disk, then the editor's; a failure reverts both."""
         shown = {step.change.path: seen for step in writes if (seen := self._checked_editor_text(step))}
         on_disk = [step for step in writes if step.change.path not in shown]
         self._local_files.perform(on_disk)
@@ -154,9 +154,10 @@ class EditorFiles:
             raise StorageFault(message, hint="Read the files to see their state.") from failure
 
     def _checked_editor_text(self, write: PlannedWrite) -> ShownText | None:
-        """Return the editor's text at a path that the editor will write; None for a step on disk.
+        """Return the editor's current text of a file that it will write; None if the file is written on disk.
 
-        Raises `Stale` if the user has typed since the change was planned.
+        Raises `Stale` if the user has typed since the change was planned, or a write on disk would conflict
+        with unsaved text.
         """
         change, before = write.change, write.change.before
         if not is_temporary_name(write.temporary):
@@ -200,7 +201,7 @@ class EditorFiles:
         return facts is not None and facts.mode == after.mode  # editors can't set the mode
 
     def _editor_text(self, path: str, data: bytes) -> ShownText | None:
-        """Ask the editor for the text of a file with these bytes on disk; None to use the disk."""
+        """Return the editor's text of a file with these bytes on disk; None if it has none or can't show it."""
         text = self._buffers.read(path) if _is_utf8(data) else None
         if text is None:
             return None
@@ -222,7 +223,7 @@ class EditorFiles:
         return self._local_files.renamed_path(path)
 
     def is_tracked_by_git(self, path: str) -> bool:
-        """Whether git tracks the content on disk; the editor is not asked for maybe private files."""
+        """Whether git tracks the content on disk; the editor is not asked, as the file may be private."""
         return self._local_files.is_tracked_by_git(path)
 
     def git_named_paths(

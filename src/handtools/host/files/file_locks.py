@@ -29,7 +29,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 try:
     _msvcrt: Any = import_module("msvcrt")
-except ImportError:  # not Windows; without flock either, locks work only within this process
+except ImportError:  # not Windows; if flock is missing too, locks work only within this process
     _msvcrt = None
 
 _HAS_FLOCK: bool = fcntl is not None
@@ -43,7 +43,7 @@ _held_in_process_lock = threading.Lock()
 
 
 _HeldLock = int | str
-"""A lock we have: the descriptor of the locked file, or its path on systems without file locks."""
+"""An acquired lock: the descriptor of the locked file, or its path on systems without file locks."""
 
 
 class FileLocks:

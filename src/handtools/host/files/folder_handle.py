@@ -135,7 +135,7 @@ class FolderHandle:
         return os.open(self.name_for_os(name), flags, mode, dir_fd=self.fd)
 
     def open_created_file(self, name: str) -> int:
-        """Open a file that we created for reading and writing; returns its descriptor."""
+        """Reopen a file that we created, for reading and writing; returns its descriptor."""
         flags = os.O_RDWR | syscalls.NO_FOLLOW | syscalls.OPEN_FLAGS
         return os.open(self.name_for_os(name), flags, dir_fd=self.fd)
 
@@ -199,8 +199,8 @@ class FolderHandle:
         """Swap a name and a temporary name; raises `SyscallUnsupported` if the system can't.
 
         Without RENAME_EXCHANGE, a hard link named `spare` keeps the old file while the new one is renamed
-        over it. `name` exists at all times; only a program that replaces it at that very moment loses a
-        version.
+        over it. `name` exists at all times. If another program replaces the file at that very moment, one
+        version is lost.
         """
         name, temporary, spare = map(self.name_for_os, (name, temporary, spare))
         try:
@@ -219,7 +219,7 @@ class FolderHandle:
         except (NotImplementedError, OSError) as error:
             if isinstance(error, FileNotFoundError):
                 raise
-            # A folder, a file system without hard links, or another user's file.
+            # No hard link possible: a folder, another user's file, or a file system without hard links.
             raise syscalls.SyscallUnsupported from error
         try:
             os.replace(temporary, name, **at)
@@ -261,13 +261,13 @@ class FolderHandle:
     def sync(self) -> None:
         """Fsync the folder, so that renames in it survive a crash.
 
-        Does nothing where that is impossible.
+        Does nothing on systems that can't do that.
         """
         if self.fd is None:
             return
         try:
-            # `self.fd` is O_PATH, so that unlistable folders work too. It can't be synced: reopen the
-            # folder.
+            # `self.fd` is O_PATH: it works even for folders that can't be listed, but can't be synced. So
+            # reopen the folder.
             fd = os.open(".", OPEN_FOLDER_TO_LIST_FLAGS, dir_fd=self.fd)
         except PermissionError:
             return
@@ -339,7 +339,7 @@ def open_folder_below(
 ) -> FolderHandle:
     """Open a folder below another, at any depth, without following symlinks (they raise ELOOP).
 
-    Raises `OSError` for an absolute path or one with an empty part, `.` or `..`. Closes the start folder.
+    Raises `OSError` for an absolute path or one with an empty part, `.` or `..`. Closes `start_handle`.
     """
     if path and not _ODD_PARTS.isdisjoint(path.split("/")):
         start_handle.close()

@@ -1,7 +1,7 @@
 """Folder trees: walk, copy and delete them through directory fds. Symlinks are never followed.
 
-Trees may be hostile: deeper than Python's recursion limit and longer than the kernel's path limit. So all
-of this is iterative and keeps paths and only a few open fds.
+Trees may be hostile: deeper than Python's recursion limit and longer than the kernel's path limit. So
+these functions don't recurse; they keep paths, and only a few open fds.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from handtools.host.files.folder_handle import (
 MAX_FOLDERS_KEPT_OPEN = 64
 """The most folders that a tree walk or a transaction keeps open."""
 _SKIPPED_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES}
-"""Errors for which a walk skips a folder: deleted, no longer a folder, or no permission."""
+"""Errors on which a walk skips a folder: deleted, no longer a folder, or no permission."""
 _COPY_CHUNK_BYTES = 1 << 20
 _COPY_SOURCE_FLAGS = os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
 _COPY_TARGET_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW
@@ -242,7 +242,7 @@ def _data_ranges(fd: int, size: int) -> list[tuple[int, int]]:
             end = os.lseek(fd, start, os.SEEK_HOLE)
             found.append((start, end))
     except (OSError, AttributeError) as error:
-        if getattr(error, "errno", None) != errno.ENXIO:  # only a hole up to the end
+        if getattr(error, "errno", None) != errno.ENXIO:  # ENXIO: only a hole up to the end
             return [(0, size)]
     return found
 
@@ -263,7 +263,7 @@ def remove_tree(folder: FolderHandle, name: str) -> None:
 
 
 def empty_hostile_folder(folder: FolderHandle, *, most: int, but: Collection[str] = ()) -> None:
-    """Delete the contents of a folder, of any depth, that another process may be writing to.
+    """Delete everything in a folder, at any depth, even while another process writes to it.
 
     Entries named in `but` are kept. Subfolders are first moved up into the folder, so that paths stay short
     and never lead through another folder. Visits at most `most` folders, because another process may keep

@@ -30,7 +30,7 @@ _DATA_KEYS = frozenset(
         "mailmap.file", "safe.directory", "scalar.repo",
     }
 )  # fmt: skip
-"""Keys of paths that git only reads as text to display, or that name a repository."""
+"""Keys whose value is a path that git only reads as text to display, or the path of a repository."""
 _DATA_SECTIONS = frozenset({"gitflow", "color", "pretty", "gui"})
 _WORD_BREAKS = re.compile(r"""[\s'"`;|&()<>{}=:,]+""")
 _VARIABLES = re.compile(r"\$\{?\w+\}?|\$(?=\()")
@@ -44,9 +44,9 @@ class PathWord(NamedTuple):
     """A word of a setting that may be a path."""
 
     word: str
-    """As written, relative to the top of the repository if it does not begin with a slash."""
+    """The word as written; relative to the top of the repository unless it begins with a slash."""
     is_whole_folder: bool
-    """Whether everything below it counts too if it is a folder."""
+    """Whether, if it is a folder, everything below it counts as named too."""
 
 
 def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
@@ -70,7 +70,7 @@ def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
     first = command.split(maxsplit=1)[0] if command.strip() else ""
     entered = _ENTERED_FOLDERS.findall(command)
     for word in _command_words(command):
-        # A word without a slash or a dot is hardly ever a path, but a program, a subcommand or a branch.
+        # A word without a slash or a dot is hardly ever a path: it is a program, a subcommand or a branch.
         if word in entered or ("/" not in word and ("." not in word or word == first)):
             continue
         add(word, is_whole_folder=not is_alias and "/" in word)
@@ -83,7 +83,10 @@ def setting_path_words(key: str, value: str) -> tuple[PathWord, ...]:
 
 
 def _command_words(command: str) -> list[str]:
-    """List the words of a command line, with and without quoting; paths after variables are relative."""
+    """List the words of a command line, split both as a shell does and at any punctuation.
+
+    `$VARIABLE/path` gives `path`.
+    """
     try:
         quoted = shlex.split(command)
     except ValueError:
@@ -125,7 +128,7 @@ class _Name(NamedTuple):
 def git_named_paths(
     folders: Mapping[str, str], paths: Collection[str], is_plain: SettingPredicate
 ) -> tuple[GitNamedPath, ...]:
-    """List the paths named in git settings of the workspace's repositories and those above some paths.
+    """List the workspace paths named in the git settings of repositories that contain `folders` or `paths`.
 
     `folders` are the workspace's folders by name; `paths` are absolute, below these folders.
     """
@@ -142,7 +145,7 @@ def git_named_paths(
 
 
 def _repositories(tops: Iterable[str], paths: Iterable[str]) -> list[_GitFolders]:
-    """Return the repositories of the workspace folders and of the folders above some paths.
+    """Return the repositories that contain the workspace folders or one of the paths.
 
     If there are none, returns a placeholder for each workspace folder, so that the user's settings are
     read.
@@ -183,7 +186,7 @@ def _git_folders(top: str) -> _GitFolders | None:
 
 @dataclass(slots=True)
 class _NameSearch:
-    """Collects the names in one repository's settings, and the state of every file it reads."""
+    """Collects the words in one repository's settings that may be paths, and the state of each file read."""
 
     git_folders: _GitFolders
     is_plain: SettingPredicate
@@ -248,7 +251,7 @@ _known_names: dict[tuple[object, ...], tuple[dict[str, FileState], tuple[_Name, 
 
 
 def _names_in_settings(git_folders: _GitFolders, is_plain: SettingPredicate) -> tuple[_Name, ...]:
-    """Return the names in a repository's settings, cached until one of the files changes."""
+    """Return the words in a repository's settings that may be paths; cached until a file changes."""
     key = (git_folders, is_plain, *map(os.environ.get, _PLACE_VARIABLES))
     states, names = _known_names.get(key, ({}, ()))
     if not states or any(_file_state(path) != state for path, state in states.items()):

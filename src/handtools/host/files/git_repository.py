@@ -45,7 +45,7 @@ def repository_folders_above(root: str) -> tuple[str, ...]:
 
 
 def worktree_excludes(folder: str) -> str:
-    """Return the text of `info/exclude` for a linked worktree, whose `.git` is a file."""
+    """Return the text of `info/exclude` for a linked worktree, whose `.git` is a file; empty if there is none."""
     try:
         own = _first_line(os.path.join(folder, ".git"))
         if not own.startswith(_GITDIR_PREFIX):
@@ -65,8 +65,8 @@ def worktree_excludes(folder: str) -> str:
 def is_regular_file_without_symlinks(path: str, root: str) -> bool:
     """Whether a path is a regular file that is reached without symlinks inside the root.
 
-    Ignore rules are read only from such files: the names that a rule hides reveal the file's contents, and
-    a symlink may point to a private file.
+    Ignore rules are read only from such files. A symlink may point to a private file, and the names that
+    its rules hide would reveal its contents.
     """
     try:
         plain = stat.S_ISREG(os.lstat(path).st_mode)
@@ -88,7 +88,7 @@ _MAX_HOPS = 20
 _MAX_REFS_BYTES = 64 << 20
 _LOG_LIMITS = programs.ProgramLimits(seconds=GIT_LOG_SECONDS, memory_bytes=_GIT_MEMORY_BYTES)
 MAX_COMMIT_BYTES = 64 << 30
-"""The largest total size of a commit's files that is checked out."""
+"""The largest total size of a commit's files, in bytes; a larger commit is not checked out."""
 _LISTING_BYTES = 512 << 20
 _COMMIT_LIMITS = programs.ProgramLimits(
     seconds=600.0, memory_bytes=4 * _GIT_MEMORY_BYTES, file_bytes=MAX_COMMIT_BYTES
@@ -152,7 +152,7 @@ class _Repository:
     """The folder with the refs."""
 
     def commit_named(self, name: str) -> str:
-        """Return the (maybe abbreviated) id for `HEAD`, a branch, a tag or an id; empty otherwise."""
+        """Return the commit id, maybe abbreviated, for `HEAD`, a branch, a tag or an id; empty if not found."""
         if name == "HEAD":
             return self.head
         refs = (name, f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}")
@@ -216,7 +216,7 @@ def _run_git_in_folder(
     work_tree: Path | None = None,
     given: str = "",
 ) -> programs.ProgramResult | None:
-    """Run git in `own`, a repository with our configuration, with `given` as stdin; None without git."""
+    """Run git in `own`, a repository with our configuration, with `given` as stdin; None if git is missing."""
     program = programs.find_program("git", workspace)
     if program is None:
         return None
@@ -273,7 +273,7 @@ def _link_objects(source: str, target: Path) -> None:
 
 
 def verify_pack(files: Mapping[str, str], id_chars: int, workspace: str | Path) -> bool:
-    """Whether the index and the reverse index of a pack are correct.
+    """Whether the index and the reverse index of a git pack are correct.
 
     `files` are the absolute paths by suffix: `pack`, `idx` and optionally `rev`. With a forged index, git
     would show different content for an object id.
@@ -435,7 +435,7 @@ def _worktree_repository(top: Path, link: Path) -> _Repository | None:
 
 
 def worktree_git_folder(link: Path) -> Path | None:
-    """Return the `.git/worktrees/NAME` folder of a linked worktree; None unless its `gitdir` points back.
+    """Return the `.git/worktrees/NAME` folder of a linked worktree; None unless its `gitdir` points back to it.
 
     The repository is two folders up. `commondir` is not used: it could name any repository on this machine.
     """
@@ -502,7 +502,7 @@ _MAX_INDEX_BYTES = 64 << 20
 
 
 def git_index_above(root: str, path: str) -> bytes:
-    """Return the index of the nearest repository above a path, up to `root`; empty if there is none."""
+    """Return the git index of the nearest repository above a path, up to `root`; empty if there is none."""
     folder = path
     while folder:
         folder = os.path.dirname(folder)
@@ -518,7 +518,7 @@ def git_index_above(root: str, path: str) -> bytes:
 
 
 def git_index_lists(index: bytes, data: bytes) -> bool:
-    """Whether an index lists these bytes.
+    """Whether a git index lists a file with exactly these bytes.
 
     The check is by hash, not by name: a command that can add the hash to an index already has the bytes, so
     a forged index reveals nothing new to it.
@@ -563,12 +563,12 @@ def _read_index(path: str, state: tuple[int, ...]) -> bytes:
 
 
 _PASSED_ON_KEYS = ("user.name", "user.email", "init.defaultbranch")
-"""The user's git settings that commands get: the commit identity. None of them runs a program."""
+"""The user's git settings that commands get: identity and default branch. None of them runs a program."""
 SYSTEM_GIT_CONFIG = "/etc/gitconfig"
 
 
 def passed_on_git_config(home: str) -> str:
-    """Return a git configuration for commands with the user's identity; their home stays hidden."""
+    """Return a git configuration with the user's identity, for commands that can't see the user's home."""
     found: dict[str, str] = {}
     # The second file wins, as in git.
     for file in (os.path.join(home, ".config/git/config"), os.path.join(home, ".gitconfig")):

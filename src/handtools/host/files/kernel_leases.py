@@ -38,7 +38,7 @@ class LeasedFile:
 
     @classmethod
     def open_if_same_stat(cls, folder: FolderHandle, name: str, node: Node) -> Self | None:
-        """Open a file or symlink if its kind, size and mode match `node`; None if they differ."""
+        """Open a file or symlink if its kind, size and mode match `node`; otherwise None."""
         try:
             found, fd = folder.stat_and_open_file(name)
         except FileNotFoundError:
@@ -158,9 +158,9 @@ class WriteLease:
             os.close(fd)
 
     def copy_for_waiting_readers(self, folder: FolderHandle, name: str) -> bytes | None:
-        """Copy the content of another name into the leased file if readers are waiting to open it.
+        """If readers are waiting to open the leased file, copy the content of the file at `name` into it.
 
-        Returns the copied bytes.
+        Returns the copied bytes; None if nothing was copied.
         """
         if self._fd is None or syscalls.lease_waiters(self._fd) != "readers":
             return None

@@ -106,7 +106,7 @@ class LocalFiles:
         return self._near
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
-        """Read a regular file at a located path, or `size` bytes of it from `start`."""
+        """Read a regular file, or `size` bytes of it from `start`; the path must come from `locate`."""
         try:
             found, fd = self._root.stat_and_open_path(self._root.relative_located_path(path))
             if fd is None:
@@ -119,7 +119,7 @@ class LocalFiles:
             raise os_error_as_tool_error(error, path) from error
 
     def facts(self, path: str) -> FileFacts | None:
-        """Return kind, size, mode and times of a located path; None if it does not exist."""
+        """Return kind, size, mode and times of a path from `locate`; None if it does not exist."""
         inside = self._root.relative_located_path(path)
         try:
             return _facts_from(inside or ".", self._root.stat(inside))
@@ -176,7 +176,7 @@ class LocalFiles:
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
-        """List paths named in git settings of the workspace's repositories and those above some paths."""
+        """List workspace paths named in git settings of repositories that contain the workspace or `paths`."""
         inside = (self._root.split(self._root.relative_located_path(path)) for path in paths)
         return git_named_paths(
             self._root.folders, [os.path.join(top, below) for _, top, below in inside], is_plain
@@ -208,7 +208,7 @@ class LocalFiles:
     def locate(self, path: str) -> str:
         """Resolve symlinks inside the workspace and return the path that locks, rules and the journal use.
 
-        It need not exist.
+        Nothing needs to exist at the path.
         """
         inside = self._root.relative(path)
         try:
@@ -232,7 +232,7 @@ class LocalFiles:
         Rolls back and raises `Stale` if a file does not match its `before`.
         """
         if writes:
-            # Paths are located already; a symlink that has appeared since must not be followed.
+            # `locate` has resolved the paths; a symlink that has appeared since must not be followed.
             commit_steps(
                 [self._validated_write(step) for step in writes],
                 self._root.open_folder_no_follow,
@@ -242,7 +242,7 @@ class LocalFiles:
     def sweep(self, write: PlannedWrite) -> str | None:
         """Clean up a planned write's temporary file after a crash.
 
-        Returns a sentence if another program's bytes were kept, with their path.
+        If another program's bytes had to be kept, returns a sentence with their path.
         """
         exact = self._validated_write(write)
         try:

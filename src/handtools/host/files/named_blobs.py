@@ -75,7 +75,10 @@ class FolderBlobStore:
         return self._path(name)
 
     def tidy(self, *, max_bytes: int, max_age: float) -> int:
-        """Delete blobs older than `max_age` s, then the oldest until the rest fits; returns the count."""
+        """Delete blobs older than `max_age` seconds, then the oldest until the rest fits into `max_bytes`.
+
+        Returns how many were deleted.
+        """
         kept = []
         for name in self.names():
             with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Path resolution: from a path written by the model to an open file in the workspace, refusing escapes.
+"""Path resolution: from a path written by the model to an open file in the workspace, never outside it.
 
 There are two steps, and the policy checks the path between them. `locate` follows symlinks and returns the
-real path. All other methods take a located path and follow no symlink, so the file that is opened is the
-file that was checked: a symlink that appears in between is refused, and the path is located and checked
+real path. All other methods take a path from `locate` and follow no symlink, so the file that is opened is
+the file that was checked: a symlink that appears in between is refused, and the path is located and checked
 again.
 
 In a workspace with several folders, the first name of a path selects the folder. A symlink from one folder
@@ -80,7 +80,7 @@ def _lower_case_names(names: list[str]) -> list[str]:
 
 
 def _refuse_name(path: str, name: str) -> None:
-    """Raise `BadPath` for a name that Windows does not treat as a file with that name."""
+    """Raise `BadPath` for a name that Windows would reject or change, or that names a device."""
     if _DEVICE.match(name):
         raise BadPath(path, f"names the device {name[:20]}", "Use another name.")
     if found := _FORBIDDEN.search(name):
@@ -149,7 +149,10 @@ class WorkspaceRoot:
         return ("", self.real, path) if folder is None else (name, folder, below)
 
     def check_changeable(self, path: str) -> None:
-        """Raise `InvalidInput` for one of several workspace folders itself, or a path in none of them."""
+        """If there are several workspace folders, refuse changes to a folder itself or outside all of them.
+
+        Raises `InvalidInput`.
+        """
         if not self._several:
             return
         name, _, below = self.split(self.relative_located_path(path))
@@ -164,7 +167,7 @@ class WorkspaceRoot:
             )
 
     def names(self, path: str) -> list[tuple[str, os.stat_result | None]]:
-        """List the names in a folder, sorted, each with its stat result; None if already deleted."""
+        """List the names in a folder, sorted, each with its stat result, or None if it has just been deleted."""
         if self._several and not path:
             return [(name, self._stat_or_none(name)) for name in self.folders]
         with self.open_folder_no_follow(path) as folder:
@@ -177,7 +180,7 @@ class WorkspaceRoot:
             return None
 
     def relative_located_path(self, path: str) -> str:
-        """Return the relative form of a path that we returned before; any file name is allowed."""
+        """Return the relative form of a path that we returned before, which may contain any file name."""
         plain = _ODD_PARTS.isdisjoint(path.split("/")) and "\0" not in path
         return path if plain and (path.isascii() or _is_encodable(path)) else self.relative(path)
 
@@ -196,7 +199,7 @@ class WorkspaceRoot:
         return self.open_folder_no_follow(above), name or "."
 
     def stat_and_open_path(self, path: str) -> tuple[os.stat_result, int | None]:
-        """Stat a located path and open it for reading if it is a regular file, refusing symlinks."""
+        """Stat a path from `locate` and, if it is a regular file, open it for reading; refuses symlinks."""
         handle = self._open_path_handle(path) if syscalls.can_reopen_path_handles() else None
         if handle is not None:
             return reopen_for_reading(handle)
@@ -208,7 +211,7 @@ class WorkspaceRoot:
         return found, fd
 
     def stat(self, path: str) -> os.stat_result:
-        """Stat a located path, refusing symlinks."""
+        """Stat a path from `locate`, refusing symlinks."""
         handle = self._open_path_handle(path)
         if handle is not None:
             try:

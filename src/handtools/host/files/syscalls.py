@@ -1,4 +1,4 @@
-"""System calls that Python lacks (openat2, renameat2, file leases), reads and writes of all bytes, mounts.
+"""System calls that Python lacks (openat2, renameat2, file leases), complete reads and writes, mounts.
 
 If a call is missing, these functions raise or report it, and callers work with reduced guarantees. macOS
 has renameatx_np instead of renameat2, and Windows has its own calls for files that other programs have
@@ -167,7 +167,7 @@ LeaseWaiters = Literal["nobody", "readers", "writers"]
 def try_read_lease(fd: int) -> LeaseState:
     """Try once to take a read lease on a file: the kernel then blocks processes that open it for writing.
 
-    Returns `writer` if the file is already open for writing.
+    Returns `writer` if the file is already open for writing, `unavailable` if there are no leases here.
     """
     return _set_lease(fd, "F_RDLCK")
 
@@ -175,7 +175,7 @@ def try_read_lease(fd: int) -> LeaseState:
 def try_write_lease(fd: int) -> bool:
     """Try once to take a write lease on a file: the kernel then blocks every open, even for reading.
 
-    False if the file is already open elsewhere.
+    False if the file is already open elsewhere, or leases are not available.
     """
     return _set_lease(fd, "F_WRLCK") == "held"
 
@@ -234,7 +234,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def copy_xattrs(source: int | str, target: int | str, *, but: Collection[str] = ()) -> None:
-    """Copy the extended attributes that the system lets us copy, without those in `but`."""
+    """Copy the extended attributes that the system lets us copy, except those in `but`."""
     with contextlib.suppress(OSError, AttributeError):  # only Linux has these calls
         for name in os.listxattr(source):
             if name not in but:
@@ -250,7 +250,7 @@ SETTINGS_BYTES = 1 << 20
 def read_small_text(
     path: str | os.PathLike[str], most: int = SMALL_FILE_BYTES, *, links: bool = False
 ) -> str:
-    """Read a regular file's text; empty if it is not one, exceeds `most` bytes or is a symlink.
+    """Read a file's text; empty if it is not a regular file, exceeds `most` bytes or is a symlink.
 
     With `links`, symlinks are followed.
     """

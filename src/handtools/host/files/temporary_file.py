@@ -1,4 +1,4 @@
-"""Temporary files: the new version is written next to its target and synced before it replaces it."""
+"""Temporary files: a new version is written next to its target and synced, then replaces the target."""
 
 import contextlib
 import os
@@ -28,12 +28,12 @@ def temporary_name() -> str:
 
 
 def spare_name(temporary: str) -> str:
-    """Return the old file's name during a swap in several renames, to find it after a crash."""
+    """Return the name that the old file has during a swap in several renames, to find it after a crash."""
     return _other_name(temporary, 8)
 
 
 def unfinished_name(temporary: str) -> str:
-    """Return the name of a large new file until it is complete; after a crash it can be deleted safely."""
+    """Return the name that a large new file has until it is complete. After a crash, it can be deleted."""
     return _other_name(temporary, 4)
 
 
@@ -60,7 +60,7 @@ def write_node_under_temporary_name(
 ) -> os.stat_result:
     """Create a file, symlink or folder with the content of `node`, synced to disk; returns its stat result.
 
-    A file gets the owner and attributes of `like`, the file that it will replace.
+    A file gets the owner and attributes of `leased`, the file that it will replace.
     """
     if node.kind == "file":
         return _create_temporary_file(folder, name, node, leased)
@@ -115,7 +115,7 @@ def _copy_metadata_to(leased: LeasedFile, fd: int, made: os.stat_result, mode: i
         copy_xattrs(leased.fd, fd, but=_UNCOPIED_ATTRIBUTES)
     privilege = was.st_mode & _PRIVILEGE if kept else 0
     wanted = stat.S_IMODE(was.st_mode) if mode is None else mode
-    # Last, because chown clears the setuid and setgid bits. Never adds any that the old file lacked.
+    # Last, because chown clears the setuid and setgid bits. Never set one that the old file lacked.
     _set_mode(fd, wanted & ~_PRIVILEGE | wanted & privilege)
 
 
@@ -134,7 +134,7 @@ def _copy_owner(was: os.stat_result, now: os.stat_result, fd: int) -> bool:
 
 
 def _set_time(fd: int, time_ns: int) -> None:
-    # Last, because every write updates it: the journal identifies the file by this time.
+    # Last, because every write updates the time, by which the journal identifies the file.
     if os.utime in os.supports_fd:
         os.utime(fd, ns=(time_ns, time_ns))
 
@@ -142,8 +142,8 @@ def _set_time(fd: int, time_ns: int) -> None:
 def _set_later_second(fd: int, was: os.stat_result) -> None:
     """Set a file's mtime at least one second after the replaced file's, unless that is far in the future.
 
-    Python reuses the cached bytecode of a source file with the same size and mtime second, running old
-    code.
+    Otherwise Python could run old code: it reuses the cached bytecode of a source file if the size and the
+    second of the mtime are the same.
     """
     now = os.fstat(fd).st_mtime_ns // _SECOND_NS
     before = was.st_mtime_ns // _SECOND_NS

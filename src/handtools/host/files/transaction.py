@@ -1,10 +1,10 @@
 """File transactions: carry out all planned writes or none, and clean up after a crash.
 
 New files are created next to their targets and synced before any target changes. Then the targets are
-compared, put under lease and swapped with the new files, and the folders are synced. A displaced file is
-deleted only after a last check: the lease has been in effect the whole time, so it also detects a writer
-that opened the old file by name just before the swap. On any failure the earlier steps are rolled back in
-reverse order.
+compared with what was planned, put under lease and swapped with the new files, and the folders are synced.
+A displaced file is deleted only after a last check: the lease has been in effect the whole time, so it also
+detects a writer that opened the old file by name just before the swap. On any failure the earlier steps are
+rolled back in reverse order.
 """
 
 import os
@@ -41,7 +41,7 @@ from handtools.host.files.transaction_steps import (
 _NOTHING_CHANGED = re.compile(r"; nothing was written(?=\.)| Nothing was changed\.")
 """The part of an error message that says that nothing was changed; removed if a rollback failed."""
 MAX_LEASES = 64
-"""The most files under lease at once; the rest of a large transaction are compared twice instead."""
+"""The most files under lease at once; further files of a transaction are compared twice instead."""
 
 
 def commit_steps(
@@ -64,7 +64,7 @@ def commit_steps(
     except ToolError as error:
         left, error.unsettled = _roll_back(transaction_steps)
         if left:
-            # A step that could not be rolled back did change a file, or another program changed it.
+            # A file did change: a step could not be rolled back, or another program changed the file.
             error.message = _NOTHING_CHANGED.sub("", error.message)
         error.hint = " ".join([error.hint, *left]).strip()
         raise
@@ -146,7 +146,7 @@ def _sync_folders(steps: Sequence[TransactionStep], open_folders: OpenFolders) -
 
 
 def _roll_back(steps: Sequence[TransactionStep]) -> tuple[list[str], bool]:
-    """Roll back steps; returns notes on those that remain, and whether any failed with an error."""
+    """Roll back the steps; returns notes on those that could not be undone, and whether any raised an error."""
     kept, refused = [], False
     for move in reversed(steps):
         try:
@@ -207,7 +207,7 @@ def _is_recorded(target: StepTarget, node: Node | None) -> bool:
 
 def _is_at(target: StepTarget, name: str, node: Node) -> bool:
     try:
-        # Keep the mode of a file in the backups: it may be the only difference between old and new.
+        # For a file in the backups, compare the mode too: it may be all that differs between old and new.
         alike = node if node.held else Node(node.kind, node.data)
         same = LeasedFile.take(target.folder, name, alike)
     except Busy:

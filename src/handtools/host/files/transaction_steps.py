@@ -114,7 +114,7 @@ class StepTarget:
         return self._backups
 
     def forget(self, *, tree: bool = False) -> None:
-        """Drop the cached fd of the target, a folder that is gone; with `tree`, also of all below."""
+        """Drop the cached fd of the target, a folder that is gone; with `tree`, of all folders below it too."""
         self._open_folders.forget(self.path, tree=tree)
 
     def fetch(self, node: Node) -> None:
@@ -164,7 +164,7 @@ class TransactionStep:
         """Release the leases and close the files of this step."""
 
     def roll_back(self) -> str | None:
-        """Roll back this step; returns a sentence if another program's change prevents part of that."""
+        """Roll back this step; returns a sentence if another program's change prevents that, even in part."""
         return None
 
 
@@ -425,7 +425,7 @@ class PlaceFile(TransactionStep):
         if self._displaced:
             store_displaced(self.target, self._before)
         if self._after is not None and self._after.held and self._after.is_moved_from_backups:
-            self.target.backups.drop(self._after.held.ref)  # still there only if it had to be copied
+            self.target.backups.drop(self._after.held.ref)  # exists only if it had to be copied
         if self._old is not None:
             self._mode = stat.S_IMODE(self._old.found.st_mode)
         self._state, self._displaced = "settled", False
@@ -474,7 +474,7 @@ class PlaceFile(TransactionStep):
         return True
 
     def _make_again(self, before: Node) -> None:
-        """Write the old file again from its recorded bytes, if it was not kept or has been deleted."""
+        """Restore the old file at the temporary name, from its recorded bytes or from the backups."""
         if before.held:
             self.target.fetch(before)
             return
@@ -570,7 +570,10 @@ def store_displaced(target: StepTarget, node: Node | None) -> bool:
 
 
 def return_unplaced(target: StepTarget, node: Node | None) -> bool:
-    """Delete the new file at the temporary name, or move it back into the backups if it came from there."""
+    """Delete the new file at the temporary name, or move it back into the backups if it came from there.
+
+    False if it can't be deleted.
+    """
     if node is None or node.held is None or not node.is_moved_from_backups:
         return discard_temporary(target)
     target.backups.return_to_backups(node.held.ref, target.folder, target.temporary)
@@ -578,9 +581,10 @@ def return_unplaced(target: StepTarget, node: Node | None) -> bool:
 
 
 def swap_with_temporary(target: StepTarget, *, keep: bool = False) -> bool:
-    """Swap target and temporary name; False if the system can't, in which case the old file was replaced.
+    """Swap the files at the target and the temporary name.
 
-    With `keep` the old file is never replaced: if names can't be swapped, three renames are used.
+    If the system can't swap names, replace the old file and return False. With `keep`, or for
+    folders, use three renames instead, so that the old file is never lost.
     """
     folder, name, temporary = target.folder_and_names
     spare = temporary_file.spare_name(temporary)
@@ -635,7 +639,10 @@ def _rename_back(target: StepTarget, before: Node | None) -> str | None:
 
 
 def _keep_theirs(target: StepTarget, before: Node | None) -> str:
-    """Leave another program's file at the target, keep the displaced one next to it; returns a note."""
+    """Leave another program's file at the target and return a note.
+
+    The displaced file is kept next to it if its bytes are not recorded.
+    """
     folder, _, temporary = target.folder_and_names
     if folder.find(temporary) is not None:
         old = before and _lease_again(target, temporary, before)

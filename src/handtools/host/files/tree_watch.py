@@ -186,9 +186,9 @@ class _Inotify:
                 _libc().inotify_rm_watch(self._fd, watch)
 
     def _distribute_events(self) -> Iterator[EventQueue]:
-        """Distribute all events queued so far to their queues; yields those queues."""
-        # Don't read until the queue is empty: a program that renames continuously adds events faster than
-        # we read.
+        """Distribute all events that the kernel has queued so far; yields each queue that received some."""
+        # Read only the events queued now. Reading until none are left might never end, because a program
+        # that renames continuously adds events faster than we read.
         left = _queued_bytes(self._fd) if self._fd >= 0 else 0
         while left > 0:
             try:
@@ -231,7 +231,7 @@ class TreeWatch:
         self._closed = False
 
     def start(self, since: int) -> set[str]:
-        """Start watching; returns paths changed after `since`, in ns by the file system's clock."""
+        """Start watching; returns paths changed after `since`, a time in ns by the file system's clock."""
         return set(self._watch_and_yield_changed("", since))
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class TreeWatch:
                 os.eventfd_write(self._ready, 1)
 
     def changes(self, wake: int) -> Iterator[set[str]]:
-        """Yield sets of changed paths as they occur, until `wake` is readable."""
+        """Yield sets of changed paths as changes occur, until the descriptor `wake` is readable."""
         waiting = select.poll()
         waiting.register(self._ready, select.POLLIN)
         waiting.register(wake, select.POLLIN)
