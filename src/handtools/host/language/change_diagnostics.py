@@ -29,12 +29,12 @@ from handtools.text.diffs.alignment import align_lines
 from handtools.text.diffs.unified_diff import changed_rows
 
 MAX_CHECKED_FILES = 20
-"""Most files of one change that are checked; a command may change thousands."""
+"""At most this many files of a change are checked; a command may change thousands."""
 MAX_REPORTED_FILE_CHANGES = 2_000
 MAX_CHANGED_NAMES = 3
-"""Most changed definitions for which dependent files are searched."""
+"""Dependent files are checked for at most this many changed definitions."""
 MAX_DEPENDENT_FILES = 20
-"""Most dependent files that are checked, most recently modified first."""
+"""At most this many dependent files are checked, the most recently modified first."""
 DEPENDENTS_SEARCH_SECONDS = 1.0
 _CALLED = re.compile(r"([^\W\d]\w{2,})\s*\(")
 _DEFINING = re.compile(
@@ -57,7 +57,7 @@ class EditedDocument:
 
 
 ProvedDelta = tuple[DiagnosticDelta | None, DiagnosticReport]
-"""The errors that a change added and removed in a file (None if unknown), and the report with its proof."""
+"""The errors that a change added and removed in a file (None if unknown), and the report about it."""
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ class ServerChangeReview:
     async def _proved_deltas(
         self, client: LspClient, edited: Sequence[EditedDocument]
     ) -> tuple[list[ProvedDelta], set[str]]:
-        """The proved diagnostics of the edited files, and the names of definitions with new signatures."""
+        """The added and removed errors of each edited file, and the names of definitions with a new signature."""
         if client.server.role == "linter" and len(edited) == 1:
             # Linters have no cross-file errors, and a single await needs no task.
             return [await self._proved_delta(client, edited[0])], set()
@@ -153,7 +153,7 @@ class ServerChangeReview:
                     self.slot.stamps[uri] = stamp
 
     async def _record_old_errors(self, client: LspClient, edited: EditedDocument) -> None:
-        """Send a file as it was before the change, to distinguish old errors from new ones."""
+        """Record a file's errors before the change by sending its old text, to tell new errors from old ones."""
         if edited.uri in self.slot.baselines or edited.before is None:
             return
         verdict = await proved_diagnostics(
@@ -252,7 +252,7 @@ class ServerChangeReview:
     async def _current_errors(
         self, client: LspClient, paths: Sequence[str]
     ) -> dict[str, tuple[Diagnostic, ...]]:
-        """The current proved errors of dependent files, by path."""
+        """The current errors of dependent files, by path; files without proved diagnostics are left out."""
         told = []
         for path in paths:
             uri = self.document_files.uri(path)

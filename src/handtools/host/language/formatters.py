@@ -1,4 +1,4 @@
-"""Code formatters: known ones, finding the one that a project configures, and running it on a change."""
+"""Code formatters: a table of known ones, which one a project configures, and running it on a change."""
 
 import hashlib
 import os
@@ -66,7 +66,7 @@ def has_same_words(before: str, after: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FormatterSetting:
-    """A settings file that indicates a formatter; with `says`, only if its text matches that regex."""
+    """A settings file whose presence selects a formatter; with `says`, only if its text matches that regex."""
 
     name: str
     says: str = ""
@@ -201,7 +201,7 @@ def project_formatter(
 def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only: bool) -> str | None:
     """The path of a formatter's program: the project's copy or the one on PATH.
 
-    With `ours_only`, only a program outside the workspace.
+    With `ours_only`, only a program outside the workspace. None if there is none.
     """
     if not ours_only:
         for place in _folder_and_parents(root, os.path.relpath(folder, root)):
@@ -338,7 +338,7 @@ class LocalFormatters:
     async def _formatted_bytes(
         self, formatter_run: _FormatterRun, before: bytes | None, after: bytes
     ) -> bytes:
-        """The formatted bytes: the whole file if it was formatted before, otherwise the touched lines."""
+        """Format a new file, or one that was formatted before, in full; otherwise only the touched lines."""
         formatted = await self._run(formatter_run, after)
         if formatted == after:
             self._remember_clean_file(formatter_run.path, after)
@@ -350,7 +350,8 @@ class LocalFormatters:
         source = decode(after)
         near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
         part = _encoded(source, near)
-        # A part of the formatter's edits may be invalid: formatting it must still give the same result.
+        # Some of the formatter's edits without the others may be wrong: check that formatting `part` again
+        # gives the same result.
         if part != after and await self._run(formatter_run, part) != formatted:
             raise FormattingFailed("would change more than this edit")
         return part

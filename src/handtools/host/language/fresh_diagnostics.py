@@ -148,7 +148,7 @@ async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline
 async def _prove_by_quiet_push(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
     """Proof 5: diagnostics pushed after the change, a later request answered, and no push for a while.
 
-    Likely, not certain.
+    The diagnostics are likely, but not certain, to be current.
     """
     # An error response also proves that the server has processed the change.
     with contextlib.suppress(ResponseError):

@@ -39,7 +39,7 @@ LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
 def choose_language(
     root: str | Path | None, state: Path, commands: HostCommands, *, only: Collection[str] | None = None
 ) -> HostLanguage:
-    """The language servers on this machine for a workspace folder, confined like commands; or `NoLanguage`.
+    """The language port for a workspace: servers on this machine, confined like commands, or `NoLanguage`.
 
     `only` lists the names of the servers that may run; None allows all.
     """
@@ -61,7 +61,10 @@ def choose_language(
 
 
 def confined_program_runner(commands: HostCommands, root: str | Path) -> Runner:
-    """The runner for language servers and formatters: the commands' runner, unless that is a container."""
+    """The runner for language servers and formatters: the same as for commands.
+
+    If commands run in a container, a runner without one.
+    """
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     if isinstance(commands, LocalCommands) and not isinstance(commands.runner, PersistentRunner):

@@ -107,7 +107,7 @@ MAX_OPEN_DOCUMENTS = 64
 MAX_DOCUMENT_BYTES = 1 << 20
 """Larger files are not sent to a language server: they are data or generated."""
 MAX_PUBLISHED = 4096
-"""Most files whose published diagnostics are kept; the oldest are dropped."""
+"""The most files whose published diagnostics are kept; the oldest are dropped."""
 MAX_MESSAGES_PER_SECOND = 20_000
 """A server that sends more messages per second is treated as broken."""
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802
@@ -138,7 +138,7 @@ class OpenDocument:
     version: int
     text: str
     changed: int
-    """The message number when the text was sent; diagnostics with a higher number came later."""
+    """The number of the last message received before the text was sent; later diagnostics have a higher one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +365,7 @@ class LspClient:
             answer.set_result(message.get("result"))
 
     def _answer_to_request(self, method: str, params: LspMessage) -> Any:
-        """The result for a request from the server; null if unknown, as some servers exit on an error."""
+        """The result for a request from the server; null if it is unknown, since some servers exit on an error."""
         if method == "workspace/configuration":
             return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
         if method == "client/registerCapability":

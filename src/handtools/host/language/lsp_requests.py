@@ -155,7 +155,7 @@ _EDIT_INSTEAD = "Nothing was changed; edit the files instead."
 
 
 COLD_SECONDS = 3.0
-"""Seconds that a newly started server gets to load the project before project-wide questions."""
+"""Seconds that a newly started server gets to load the project before it gets project-wide questions."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Pool of running language servers on one thread, one per project: started on demand, stopped when idle.
+"""Pool of running language servers, one per project, on one thread: started on demand, stopped when idle.
 
 Servers outlive the caller's event loop, because a program may run a new loop for each call, or two at once.
 """
@@ -24,7 +24,7 @@ from handtools.host.language.lsp_client import LspClient
 from handtools.host.language.server_process import ServerFailure
 
 RESTART_DELAYS = (0.0, 1.0, 4.0)
-"""Seconds to wait before restarting a crashed server, by number of crashes; then it stays off."""
+"""Seconds to wait before restarting a crashed server, by number of crashes; after more crashes it stays off."""
 SERVER_STABLE_SECONDS = 60.0
 """Seconds after which a running server's earlier crashes are forgotten."""
 CRASHED_SERVER_OFF_SECONDS = 300.0
@@ -44,7 +44,7 @@ class ServerNotReady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticsBaseline:
-    """The last proved errors of a file and the text they refer to, to distinguish new errors from old."""
+    """A file's last proved errors and the text they refer to, to tell new errors from old ones."""
 
     text: str
     diagnostics: tuple[Diagnostic, ...]
@@ -249,7 +249,7 @@ class LanguageThread:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the thread and await its result from any event loop.
 
-        It is cancelled when the caller is.
+        The coroutine is cancelled if the caller is cancelled.
         """
         done, token = anyio.Event(), anyio.lowlevel.current_token()
         # Not `from_thread`: it would block the servers' loop until the caller's loop has run the callback.

@@ -239,7 +239,7 @@ def _close_fds(fds: tuple[int, ...]) -> None:
 def server_launch(
     found_server: FoundServer, workspace: str, cache: Path, private_globs: Sequence[PathGlobs]
 ) -> Launch:
-    """The launch of a language server: writes only to its cache folder, no network."""
+    """How to launch a language server: it can write only to its cache folder and has no network."""
     folder = cache / found_server.server.name
     folder.mkdir(0o700, parents=True, exist_ok=True)
     if (owner := workspace_owner(workspace)) is not None:

@@ -1,4 +1,4 @@
-"""The known language servers, and the finder of a file's server: its installed program and project root."""
+"""The known language servers, and how a file's server, its program and the project root are found."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class LanguageServer:
     narrow: bool = False
     """Whether the server finds references only in open files."""
     start_seconds: float = 2.0
-    """Seconds that a change waits for the server to start."""
+    """Seconds for which the check of a change waits for the server to start."""
     version: tuple[str, ...] = ()
     """The command that prints the server's version, if the program itself does not."""
     runs_code: bool = True
@@ -146,7 +146,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
         markers=("go.work", "go.mod"),
         install="go install golang.org/x/tools/gopls@latest",
         proof="pull",
-        # A push proves the version of one file but not of others; only a pull response covers both.
+        # A push proves the version of one file but not of others; only a pull response covers all.
         options={"pullDiagnostics": True, "analysisProgressReporting": False},
         environment=_GO,
         readable=("go/pkg/mod", "sdk"),
@@ -183,7 +183,7 @@ LANGUAGE_SERVERS: tuple[LanguageServer, ...] = (
 
 
 SERVER_RECHECK_SECONDS = 30.0
-"""Seconds for which a lookup result is cached."""
+"""Seconds for which the search for a server's program or settings is not repeated."""
 UNCONFINED_SERVERS_NOTE = (
     "Language servers need a sandbox, and none works on this machine. "
     "The user can fix that: `handtools doctor` shows how."
@@ -195,7 +195,7 @@ _REMEMBERED_PATHS = 4096
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """A language server for a file: its table row, its program and the project root."""
+    """A language server for a file: its entry in `LANGUAGE_SERVERS`, its program and the project root."""
 
     server: LanguageServer
     program: str
@@ -311,7 +311,10 @@ class ServerFinder:
         return found
 
     def _project_root(self, server: LanguageServer, path: str) -> str | None:
-        """The project root of a file: the nearest folder in the workspace with a marker file, or None."""
+        """The project root of a file: the nearest folder with a marker file; None if there is none.
+
+        `.git` counts as a marker only at the top of the workspace.
+        """
         folder = Path(self.workspace, path).parent
         above = [each for each in (folder, *folder.parents) if each.is_relative_to(self.workspace)]
         strict = [marker for marker in server.markers if marker != ".git"]

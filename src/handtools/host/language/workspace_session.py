@@ -72,7 +72,7 @@ class WorkspaceLanguageServers:
         seconds: float,
         late: LateReviewListener,
     ) -> DiagnosticReview:
-        """The new errors that the servers prove for a change within `seconds`; later ones go to `late`."""
+        """The new errors found in a change within `seconds`; errors found later are passed to `late`."""
         return await LANGUAGE_THREAD.run(self._review(changes.changes, private_globs, seconds, late))
 
     async def ask(self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]) -> LanguageAnswer:
@@ -138,7 +138,7 @@ class WorkspaceLanguageServers:
             try:
                 client = await LANGUAGE_THREAD.pool.client(slot, deadline)
             except ServerNotReady:
-                return  # the next call that needs the server reports it
+                return  # the next call that needs the server reports the failure
             verdict = await proved_diagnostics(client, client.tell(uri, text), path, deadline)
             if verdict.standing != "unknown":
                 slot.stamps[uri] = stamp
@@ -234,7 +234,7 @@ class WorkspaceLanguageServers:
     async def _first_answer(
         self, slots: Sequence[ServerSlot], question: LanguageQuestion
     ) -> LanguageAnswer:
-        """The first non-empty answer: for example, a linter has no references."""
+        """The first non-empty answer. Some servers have none: a linter, for example, finds no references."""
         empty_answer: LanguageAnswer | None = None
         for slot in slots:
             answer = await self._answer_from_slot(slot, question)
