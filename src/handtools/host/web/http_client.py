@@ -34,18 +34,18 @@ class PinnedBackend(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, addresses: tuple[str, ...]) -> None:
         self._addresses = addresses
-        # Without anyio, which we always have, httpcore2 would export another class under this name.
+        # The cast is safe: httpcore2 exports another class under this name only if anyio is missing.
         self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,
-        host: str,  # noqa: ARG002 — already looked up; it could resolve differently now
+        host: str,  # noqa: ARG002 — we looked it up before; it could resolve differently now
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first of the given addresses that accepts."""
+        """Connect to the first of the given addresses that accepts a connection."""
         share = None if timeout is None else timeout / len(self._addresses)
         failure: Exception = httpcore2.ConnectError("no address")
         for address in self._addresses:
@@ -187,7 +187,7 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 def page_headers(form: PageForm, *, plain: bool = False) -> dict[str, str]:
-    """Return the request headers for a page in the requested form; with `plain`, our own user agent."""
+    """Return the request headers for a page in the requested form; with `plain`, our plain user agent."""
     return {
         "User-Agent": PLAIN_USER_AGENT if plain else USER_AGENT,
         "Accept": ACCEPT_HEADERS[form],
@@ -203,13 +203,13 @@ def content_type_of(response: RawHttpResponse) -> tuple[str, str]:
     kind = message.get_content_type()
     try:
         charset = message.get_param("charset", "")
-    except TypeError:  # the library sorts RFC 2231 parts, numbered and unnumbered ones mixed
+    except TypeError:  # the library can't sort RFC 2231 parts if only some are numbered
         charset = ""
     return ("" if kind == "x-unsaid/x" else kind), charset if isinstance(charset, str) else ""
 
 
 def redirect_location(response: RawHttpResponse) -> str:
-    """Return the target of a redirect from the Location header, which may be UTF-8; empty without one."""
+    """Return the target of a redirect from the Location header, which may be UTF-8; empty if there is none."""
     if response.status not in _REDIRECT_STATUSES:
         return ""
     written = response.headers.get("location", "")
@@ -220,7 +220,7 @@ def redirect_location(response: RawHttpResponse) -> str:
 
 
 def retry_after_seconds(response: RawHttpResponse) -> float | None:
-    """Return the seconds in a response's Retry-After header; None without one."""
+    """Return the seconds until the time in a response's Retry-After header; None if there is none."""
     written = response.headers.get("retry-after", "").strip()
     if written.isdecimal():
         return float(written)
@@ -319,9 +319,9 @@ class HttpClient:
 MAX_CONTENT_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
-"""How many bytes a decompressor gets at once; it copies the bytes that it does not consume."""
+"""The most bytes passed to a decompressor at once; it copies the bytes that it does not consume."""
 ZSTD_WINDOW_BYTES = 8 << 20
-"""The largest zstd window in bytes, as the standard requires for HTTP."""
+"""The largest zstd window in bytes; RFC 9659 sets this limit for HTTP."""
 
 
 class BadContentEncoding(ValueError):
@@ -338,7 +338,7 @@ def accept_encoding() -> str:
 
 
 def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
-    """Decode a body through all its encodings; raises `TooLarge` as soon as it exceeds `max_bytes`."""
+    """Undo all content encodings of a body; raises `TooLarge` as soon as the result exceeds `max_bytes`."""
     layers = [name for part in encoding.lower().split(",") if (name := part.strip()) and name != "identity"]
     if len(layers) > MAX_CONTENT_ENCODINGS or not all(
         name in _DECODERS and _is_decoder_installed(name) for name in layers
@@ -460,7 +460,7 @@ _ZSTD_RLE_BLOCK = 1
 
 
 def zstd_end(data: bytes) -> int:
-    """Return the offset at which the last zstd frame ends; beyond the data if it is truncated."""
+    """Return the offset at which the last zstd frame ends; past the end of the data if it is truncated."""
     at = 0
     while at < len(data):
         if _zstd_number(data, at, 4) in _ZSTD_SKIPPABLE_FRAMES and at + 8 <= len(data):

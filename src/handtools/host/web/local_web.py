@@ -1,4 +1,4 @@
-"""The Web port: fetch pages and search the web from this machine, and look up names. `NoWeb` refuses both."""
+"""The Web port: fetch pages and search the web from this machine, and look up host names. `NoWeb` refuses all."""
 
 import os
 import socket
@@ -43,7 +43,7 @@ def system_lookup(host: str, port: int) -> list[str]:
 
 
 async def vetted_addresses(url: Url, look_up: LookUpHost, opens: HostIsListed) -> tuple[str, ...]:
-    """Return the addresses of a URL's host that we may connect to; raises `Denied` if there are none."""
+    """Return the addresses of a URL's host to which we may connect; raises `Denied` if there are none."""
     if ip_literal(url.host) is not None:
         addresses: Sequence[str] = [url.host]
     else:
@@ -77,7 +77,7 @@ WEB_NOT_INSTALLED = "The web tools are not installed: `pip install handtools-sli
 
 @dataclass(slots=True, kw_only=True)
 class LocalWeb:
-    """Fetches pages and searches: no cookies, no environment settings, no proxy other than `proxy`."""
+    """Fetches pages and searches the web; sends no cookies and ignores proxy settings of the environment."""
 
     pages: PageCache | None = None
     """The cache of pages; None for no cache."""
@@ -100,7 +100,7 @@ class LocalWeb:
 
     @property
     def engine(self) -> SearchEngine | None:
-        """The search engine set in the environment; None if there is none or it is misconfigured."""
+        """The search engine configured in the environment; None if there is none or it is misconfigured."""
         try:
             found = self._set_up
         except HostError:
@@ -108,7 +108,7 @@ class LocalWeb:
         return SearchEngine(found.adapter.name, found.url) if found else None
 
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
-        """Fetch one URL, from the cache if it is fresh; redirects are returned, not followed."""
+        """Fetch one URL, from the cache if the page there is fresh; redirects are returned, not followed."""
         kept = await to_thread.run_sync(self._cached_page, request)
         if kept is not None and self.pages is not None and self.pages.serves(kept, request):
             return kept.answer(request.url)

@@ -14,14 +14,14 @@ from handtools.text.web.url import Url
 PAGE_CACHE_BYTES = 64 << 20
 PAGE_CACHE_SECONDS = 7 * 86_400.0
 PAGE_REREAD_SECONDS = 900.0
-"""How long, in seconds, a cached page is used without a request when reading its next part."""
+"""Seconds for which the next part of a page is read from the cache, without asking the server."""
 MAX_FRESH_SECONDS = 3_600.0
 """The longest freshness lifetime, in seconds, accepted from a server's Cache-Control."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPage:
-    """A cached response, when it was fetched, and its validators."""
+    """A cached response, with the time it was fetched and its validators (ETag, Last-Modified)."""
 
     url: str
     media_type: str
@@ -82,7 +82,7 @@ class PageCache:
         self.store.drop(_cache_name(request))
 
     def fresh_until(self, control: str) -> float:
-        """Return the time until which a page is fresh, from its Cache-Control header."""
+        """Return the time until which a page is fresh, from its Cache-Control header; 0 if it never is."""
         split = (part.strip().lower().partition("=") for part in control.split(","))
         parts = {name: value for name, _, value in split}
         seconds = parts.get("max-age", "").strip('"')

@@ -1,4 +1,4 @@
-"""Convert a web page's bytes to text or Markdown, by its charset; large pages in a worker process."""
+"""Decode web pages and convert them to text or Markdown; large pages in a worker process."""
 
 import codecs
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
 
 MAX_CHARS_WITHOUT_WORKER = 32 << 10
-"""Larger pages are converted in a worker, because the converter holds the GIL.
+"""Larger pages are converted in a worker process, because the converter does not release the GIL.
 
 It needs fifty times the page's memory, and crafted pages can keep it busy.
 """
@@ -35,7 +35,7 @@ class UnconvertiblePage(ValueError):
 async def rendered_page(
     response: WebResponse, form: PageForm, root: str | os.PathLike[str] = ""
 ) -> RenderedPage:
-    """Convert a response to the requested form; without text if its bytes are binary."""
+    """Convert a response to the requested form; the text is None if the response is binary."""
     # A PDF may be all ASCII, but is still not text.
     if is_binary(response.data) or response.data.startswith(b"%PDF-"):
         return RenderedPage(text=None)
@@ -88,7 +88,7 @@ def convert_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
 _CONVERT_TASK = WorkerTask(module=__name__, function=convert_in_worker.__name__)
 
 
-# Charset labels that browsers interpret as a different encoding, as pages expect.
+# Browsers interpret these charset labels as a different encoding, and web pages rely on that.
 _MEANT_CHARSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -107,10 +107,10 @@ _CODECS_WITHOUT_CHARSET = frozenset(
 
 
 def decode_page(data: bytes, label: str) -> DecodedText:
-    """Decode a web page by byte order mark, UTF-8, the server's charset label or the page's own, in turn.
+    """Decode a web page by the first that works: byte order mark, UTF-8, the server's charset, the page's own.
 
     Non-ASCII bytes that are valid UTF-8 are decoded as UTF-8: servers with a wrong label are far more
-    common than other text that happens to be valid UTF-8.
+    common than text in another encoding that happens to be valid UTF-8.
     """
     if data.startswith(_BYTE_ORDER_MARKS) or not label:
         return decode(data)
@@ -150,7 +150,7 @@ _LEFT_OUT_ELEMENTS = [
     "nav", "[role=navigation]", "[role=search]", "template", "dialog", "button",
     ".headerlink", ".hash-link", ".doc-anchor", "a.anchor",
 ]  # fmt: skip
-"""CSS selectors of elements left out of pages: navigation, and links of headings to themselves.
+"""CSS selectors of elements left out of pages: navigation, controls, and links from headings to themselves.
 
 Headers and footers stay: some sites put the page's title there.
 """
@@ -173,12 +173,12 @@ _HTML_START = re.compile(
 def convert_html(html: str, form: WebPageFormat, address: str = "") -> str:
     """Convert HTML to Markdown or plain text; relative links are resolved against `address`.
 
-    Raises `UnconvertiblePage`.
+    Raises `UnconvertiblePage` if it is not HTML.
     """
     from html_to_markdown import ConversionError, convert
 
     if any(name in html for name in _LINE_NUMBER_CLASSES):
-        # Code next to its line numbers is a table for the converter, and would lose its line breaks.
+        # Code in a table next to its line numbers would lose its line breaks in the conversion.
         html = _CODE_BESIDE_LINE_NUMBERS.sub(r"<div>\1</div>", html)
     try:
         # NULs mean nothing in a page, and many of them make the converter reject it as binary.

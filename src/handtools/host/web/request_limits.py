@@ -16,7 +16,7 @@ class ResponseLimits:
     """Size and time limits for one response."""
 
     page_bytes: int = MAX_WEB_PAGE_BYTES
-    """The largest body in bytes, both as received and decoded."""
+    """The largest body in bytes, both before and after decoding."""
     connect: float = 10.0
     silence: float = 15.0
     """Seconds without data after which a response is aborted."""
@@ -41,7 +41,7 @@ class RateLimiter:
     _until: dict[str, float] = field(default_factory=dict)
 
     async def turn(self, host: str) -> None:
-        """Wait until a request to a host is allowed; raises `RateLimited` during a pause it requested."""
+        """Wait until a request to a host is allowed; raises `RateLimited` while the host wants a pause."""
         left = self._until.get(host, 0.0) - self.clock()
         if left > 0:
             raise RateLimited(f"{host} is rate-limiting us.", hint=f"Try again in {left:.0f} s.")
@@ -54,7 +54,7 @@ class RateLimiter:
         self._until[host] = self.clock() + min(seconds, MAX_HOST_PAUSE_SECONDS)
 
     def _seconds_until_allowed(self, host: str) -> float:
-        """Return the seconds until a request is allowed; 0 if it is allowed now, and counted."""
+        """If a request is allowed now, count it and return 0; otherwise return the seconds to wait."""
         now = self.clock()
         self._drop_oldest_if_full(self._asked)
         asked = self._asked.setdefault(host, deque())

@@ -1,4 +1,4 @@
-"""Search engine adapters (Brave, Tavily, Exa, Kagi, SearXNG, DuckDuckGo), and the choice of one."""
+"""Search engine adapters (Brave, Tavily, Exa, Kagi, SearXNG, DuckDuckGo), and which one is configured."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAdapter:
-    """How to query one search engine: its variable, its request and its result parser."""
+    """How to query one search engine: its environment variable, its request and its result parser."""
 
     name: str
     variable: str = ""
@@ -42,7 +42,7 @@ class EngineAdapter:
     """The base URL of the search engine; empty for a self-hosted one."""
     ask: Callable[[WebQuery, Url, str], EngineRequest]
     read: Callable[[bytes], Sequence[WebSearchHit]]
-    """Parses the results; raises ordinary Python errors (KeyError, …) for an unexpected response."""
+    """Parses a response; raises ordinary Python errors such as KeyError if it is not as expected."""
     busy: frozenset[int] = frozenset({429})
     """HTTP status codes that mean that we are rate-limited."""
 
@@ -91,21 +91,21 @@ def _is_address(url: str) -> bool:
 
 
 def query_url(base_url: Url, path: str, **fields: object) -> Url:
-    """Return a URL with a search as its query parameters."""
+    """Return a URL with the fields of a search as its query parameters."""
     return base_url.at(f"{base_url.rest.rstrip('/')}{path}?{urlencode(fields)}")
 
 
 def json_request(
     base_url: Url, path: str, headers: Mapping[str, str], fields: Mapping[str, object]
 ) -> EngineRequest:
-    """Return a POST request with a search as JSON."""
+    """Return a POST request with the fields of a search as JSON."""
     body = json.dumps(fields).encode()
     url = base_url.at(f"{base_url.rest.rstrip('/')}{path}")
     return EngineRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=body)
 
 
 def search_hit_of_entry(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
-    """Build a search result from `title` and `url`, which all engines have, and an excerpt field."""
+    """Build a search result from an entry: `title` and `url`, and the fields named `excerpt` and `published`."""
     return WebSearchHit(
         title=_one_line(entry.get("title")),
         url=str(entry["url"]),
@@ -290,9 +290,9 @@ TAVILY = EngineAdapter(
 SEARCH_ENGINES: tuple[EngineAdapter, ...] = (BRAVE, TAVILY, EXA, KAGI, SEARXNG, DUCKDUCKGO)
 """All search engines; when several are configured, the first one is used."""
 SEARCH_ENGINE_VARIABLE = "HANDTOOLS_SEARCH"
-"""Environment variable that names the search engine, required for one without a key."""
+"""Environment variable that names the search engine; needed for one that no other variable configures."""
 SEARCH_ENGINE_URL_VARIABLE = "HANDTOOLS_SEARCH_URL"
-"""Environment variable with another URL for the engine named by `HANDTOOLS_SEARCH`."""
+"""Environment variable with a URL to use instead of the default for the engine in `HANDTOOLS_SEARCH`."""
 
 _KEY_CHARACTERS = re.compile(r"[\x21-\x7e]+")
 
