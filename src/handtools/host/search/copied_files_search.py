@@ -1,7 +1,7 @@
 """Search files that are not on this machine's disk, such as an editor's buffers, by searching a copy.
 
-Reads and searches must agree. ripgrep only searches files on disk, so before every search a temporary
-folder is synchronized with the host's files. Files that the policy hides are not copied.
+Reads and searches must see the same text. ripgrep only searches files on disk, so before every search a
+temporary folder is synchronized with the host's files. Files that the policy hides are not copied.
 """
 
 import os
@@ -40,7 +40,7 @@ class CopiedFilesSearch:
     """The HostSearch port for any host's files: copies them to a temporary folder and searches there."""
 
     def __init__(self, files: HostFiles, root: str | Path) -> None:
-        """`rg` is never taken from the folder `root`."""
+        """`root` is the workspace; the `rg` program is never taken from it."""
         self._files = files
         self._copy = Path(tempfile.mkdtemp(prefix="handtools-search-"))
         finalize(self, shutil.rmtree, self._copy, ignore_errors=True)
@@ -113,7 +113,7 @@ class CopiedFilesSearch:
                         waiting.append(facts.path)
 
     def _repository_entries(self, facts: FileFacts) -> Iterator[FileFacts]:
-        """Yield the parts of a repository that ripgrep needs: its folder and `info/exclude`."""
+        """Yield the parts of a repository's `.git` that ripgrep needs: the folder itself and `info/exclude`."""
         yield facts
         inner = [self._files.facts(f"{facts.path}/{path}") for path in ("info", "info/exclude")]
         if facts.kind == "folder" and [each and each.kind for each in inner] == ["folder", "file"]:

@@ -1,7 +1,7 @@
 """Search a folder that is open in an editor: ripgrep on disk, and on a copy of the files with unsaved text.
 
-Editors don't report which buffers are unsaved, so each search first asks for the text of files that may
-match, newest first.
+Editors don't report which buffers are unsaved, so each search first asks the editor for the text of files
+that may match, newest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from handtools.text.paths import folders_above
 from handtools.text.search.gitignore import IGNORE_FILES
 
 MAX_FILES_ASKED_OF_EDITOR = 200
-"""The most files checked for unsaved text before a search, in addition to those that had some before."""
+"""The most files checked for unsaved text before a search, besides files that had some before."""
 CONCURRENT_QUESTIONS = 32
 
 
@@ -106,7 +106,7 @@ class EditorFilesSearch:
     async def _searches_with_filters(
         self, scope: SearchScope, admit: PathFilter
     ) -> tuple[list[tuple[HostSearch, PathFilter]], str]:
-        """Return the searches with their path filters, and a note if unsaved text may be missed."""
+        """Return the searches to run, each with its path filter, and a note if they may miss unsaved text."""
         found = await self._disk.paths(scope, wanted="file", most=self._max_asked_files, admit=admit)
         asked = [entry.path for entry in found.found]
         unsaved = await self._unsaved_paths(

@@ -1,4 +1,4 @@
-"""Walk folders: trees, listings and newest paths, honouring ignore files. Symlinks are never followed."""
+"""Walk folders for trees, listings and the newest paths; ignore files apply. Symlinks are never followed."""
 
 import contextlib
 import heapq
@@ -73,7 +73,7 @@ class FolderWalker:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """Return the most recently modified files and folders below a folder, and the total number."""
+        """Return the most recently modified files and folders below a folder, and how many there are."""
         return await to_thread.run_sync(self._find_paths, scope, wanted, most, admit)
 
     async def tree(self, scope: SearchScope, *, depth: int, most: int, admit: PathFilter) -> FolderTree:
@@ -90,7 +90,7 @@ class FolderWalker:
         )
 
     async def find_ignored_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return the paths that ignore files exclude, as far as they are read within a time limit."""
+        """Return the paths that ignore files exclude; ignore files not read within a time limit don't count."""
         return await to_thread.run_sync(self._ignored_paths, paths)
 
     def _ignored_paths(self, paths: Sequence[str]) -> set[str]:
@@ -105,7 +105,7 @@ class FolderWalker:
                     there = [name for name in _IGNORE_NAMES if folder.has(name)]
                     return self._ignore_rules_inside(path, ignores, _ignore_texts(folder, there), there)
             except (OSError, ToolError):
-                return ignores  # deleted, a symlink, or no permission: it adds no rules
+                return ignores  # a folder that is deleted, a symlink or not accessible adds no rules
 
         return ignored_paths(paths, enter)
 
@@ -206,7 +206,7 @@ class FolderWalker:
         return ignores
 
     def _from_outside(self, path: str, ignores: IgnoreRules) -> IgnoreRules:
-        """Add the rules of the folders above a workspace folder, if the path is one."""
+        """If the path is a workspace folder, add the rules of the folders above it in its repository."""
         for number, outside in enumerate(self._outer_repository_folders.get(path, ())):
             with contextlib.suppress(OSError), FolderHandle.at(outside) as folder:
                 way = os.path.relpath(self._root.folders[path], outside)
@@ -217,12 +217,12 @@ class FolderWalker:
     def _ignore_rules_inside(
         self, path: str, ignores: IgnoreRules, texts: dict[str, str], names: Collection[str]
     ) -> IgnoreRules:
-        """Return the rules inside a folder, with the ignore files among its names added."""
+        """Return the rules that apply inside a folder: those from above, plus its own ignore files."""
         return ignores.into(path, texts, repository=".git" in names, top=path in self._root.folders)
 
     @cached_property
     def _outer_repository_folders(self) -> dict[str, tuple[str, ...]]:
-        """The folders above each workspace folder, up to its repository, whose ignore files apply."""
+        """For each workspace folder, the folders above it in its repository, whose ignore files apply."""
         return {name: repository_folders_above(folder) for name, folder in self._root.folders.items()}
 
     def _list_folder(
@@ -235,7 +235,7 @@ class FolderWalker:
         most: int | None,
         limits: "_WalkLimits",
     ) -> _FolderView:
-        """List one folder. If it can't be opened, count it as skipped; raises for the root."""
+        """List one folder. One that can't be opened is counted as skipped, but the root raises an error."""
         inside = "" if path == "." else path
         try:
             with (
@@ -274,7 +274,7 @@ class _TooManyNames(Exception):
 
 
 class _WalkLimits:
-    """The time limit of a walk, and the folders that it had to skip."""
+    """The limits of a walk, and the folders that it had to skip."""
 
     def __init__(self, seconds: float, *, threaded: bool = False, names: int | None = None) -> None:
         self.names = names
@@ -292,7 +292,7 @@ class _WalkLimits:
         return self._over
 
     def skip(self, reason: str) -> None:
-        """Count a folder that could not be opened, with the reason."""
+        """Record that a folder could not be opened, with the reason."""
         self._skipped.append(reason)
 
     def gaps(self, *, unfinished: bool) -> SearchGaps:
@@ -320,7 +320,7 @@ class _FolderEntries:
         if most is not None and len(entries) > most:
             raise _TooManyNames
         first = bisect_left(entries, ".", key=_BY_NAME)
-        # All names starting with a dot sort before "/", the next character.
+        # All names that start with a dot sort before "/", the character after the dot.
         dotted = entries[first : bisect_left(entries, "/", first, key=_BY_NAME)]
         self.dotted = {entry.name: entry for entry in dotted}
         self._prefix = prefix
@@ -332,7 +332,7 @@ class _FolderEntries:
         self._shown: Sequence[str] = ()
 
     def drop_excluded_entries(self, ignores: IgnoreRules, scope: SearchScope) -> int:
-        """Drop hidden, skipped, ignored and internal entries; returns how many, internal ones excluded."""
+        """Drop hidden, skipped, ignored and internal entries; returns how many, not counting internal ones."""
         prefix = self._prefix
         names = [entry.name for entry in self._folders]
         doubtful = scope.skip.intersection(names).union(self.dotted)
@@ -357,7 +357,7 @@ class _FolderEntries:
         return passed
 
     def keep(self, admit: PathFilter, most: int | None) -> int:
-        """Keep the entries that `admit` accepts, at most `most`; returns how many more there are."""
+        """Keep the entries that `admit` accepts, at most `most`; returns how many accepted ones are dropped."""
         prefix = self._prefix
         paths = [f"{prefix}{entry.name}/" for entry in self._folders]
         paths += [prefix + entry.name for entry in self._others]
@@ -400,7 +400,7 @@ def _scan(folder: FolderHandle) -> "os._ScandirIterator[str]":
 
 
 def _ignore_texts(folder: FolderHandle, names: Collection[str]) -> dict[str, str]:
-    """Return the texts of a folder's ignore files by name; bytes that are not UTF-8 match nothing."""
+    """Return the texts of a folder's ignore files by name; invalid UTF-8 in them matches no path."""
     present = [name for name in IGNORE_FILES if name in names]
     if ".git" in names:
         present.append(_EXCLUDES)
@@ -428,7 +428,7 @@ def _read_text(folder: FolderHandle, name: str) -> str:
 def _stat_all(
     root_handle: FolderHandle, paths: Sequence[str]
 ) -> list[tuple[float, str, int | None, int | None]]:
-    """Stat each path and return sortable tuples (age, path, mode, size); optimized for speed."""
+    """Stat each path; returns sortable tuples (age, path, mode, size). Optimized for speed."""
     stated: list[tuple[float, str, int | None, int | None]] = []
     look, handle, above = (
         os.stat,

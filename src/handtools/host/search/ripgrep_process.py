@@ -39,7 +39,7 @@ from handtools.text.search.glob import suffix_globs
 RIPGREP_RECORD_BYTES = 1 << 20
 """The longest JSON record, in bytes, that is read in full; only the beginning of longer ones is used."""
 HIT_TEXT_CHARS = 1 << 14
-"""The longest text of a hit, in characters; longer text is cut to the context of its first match."""
+"""The longest text of a hit, in characters; longer text is cut to the surroundings of its first match."""
 HitSpans = list[tuple[int, int]]
 BEGIN_RECORD, MATCH_RECORD, END_RECORD = (b'{"type":"%s"' % word for word in (b"begin", b"match", b"end"))
 """The first bytes of each record type, to distinguish records without parsing them."""
@@ -173,13 +173,13 @@ def _overlong_record(head: bytes, stream: IO[bytes]) -> bytes | None:
 
 RIPGREP_NAME = "rg.exe" if os.name == "nt" else "rg"
 RIPGREP_FILE_TYPE_NAME = "handtools"
-"""The ripgrep file type that we define for the wanted globs; `-g` would override the ignore rules."""
+"""The ripgrep file type that we define for the wanted globs, because `-g` would override ignore rules."""
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
 MIN_MAJOR_VERSION = 14
 """The first ripgrep version that logs every ignore file it opens."""
 _OWN_IGNORE_FILES = frozenset({".ignore", ".rgignore"})
 _READ_DIFFERENTLY = re.compile(r"[{,][,}]|[*?.](?:[,}]|\Z)")
-"""Globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
+"""Matches globs that ripgrep interprets differently: an empty alternative, or a suffix that may be empty."""
 
 
 class RipgrepMissing(HostError):
@@ -187,7 +187,7 @@ class RipgrepMissing(HostError):
 
 
 def find_ripgrep(root: Path) -> Program:
-    """Find `rg`, installed with us or on PATH; from the workspace only if we run from there too."""
+    """Find the `rg` installed with us or on PATH; one in the workspace only if we run from there too."""
     ours = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     # If handtools itself runs from the workspace, the `rg` installed with it is trusted as much as we are.
     beside = [folder for folder in ours if is_own_installation(folder / RIPGREP_NAME, root)]
@@ -226,7 +226,7 @@ def search_args(patterns: SearchPatterns, scope: SearchScope, root: Path) -> lis
 
 
 def search_args_of_files(patterns: SearchPatterns, names: Iterable[str]) -> list[str]:
-    """Return the `rg` arguments for searching the named files, which are already open."""
+    """Return the `rg` arguments for searching files that are already open, by their names."""
     return [*pattern_args(patterns), "--no-config", "--", *names]
 
 
@@ -244,12 +244,12 @@ def pattern_args(patterns: SearchPatterns) -> list[str]:
 
 
 def walk_args(scope: SearchScope, root: Path) -> list[str]:
-    """Return the `rg` options that select the files: hidden, ignored, globs."""
+    """Return the `rg` options that select the files to search: hidden and ignored files, globs."""
     options = ["--no-config", "--no-follow", "--no-ignore-global"]
     if scope.hidden:
         options.append("--hidden")
     options += _ignore_args(scope, root)
-    # rg tries each glob on every path: skip globs for names that are hidden anyway (10% of rg's time).
+    # rg tries each glob on every path: leave out names that are hidden anyway (saves 10% of rg's time).
     for glob in (*sorted(VERSION_CONTROL_FOLDERS), *scope.exclude):
         if scope.hidden or not glob.startswith("."):
             options += ["--iglob", f"!{glob}"]
@@ -270,7 +270,7 @@ def narrowing_globs(scope: SearchScope) -> tuple[str, ...]:
     names = suffix_globs(scope.include)
     if not scope.case_sensitive or any(map(_READ_DIFFERENTLY.search, names)):
         return ()
-    # In rg `?` matches one byte, for users it means one character.
+    # In rg `?` matches one byte; users mean one character.
     return tuple(name.replace("?", "*") for name in names)
 
 
@@ -291,13 +291,13 @@ def _ignore_args(scope: SearchScope, root: Path) -> Iterator[str]:
     if scope.ignored:
         yield "--no-ignore"
         return
-    # With `--debug`, rg logs which ignore files it opens. With `--type` it also logs a line for every file,
-    # which takes longer than the search, so then use it only if an ignore file of the root or the folder is
-    # a symlink.
+    # With `--debug`, rg logs which ignore files it opens. Together with `--type`, it also logs a line for
+    # every file, which takes longer than the search. So with `--type`, use it only if an ignore file in the
+    # root or the searched folder is a symlink.
     if not narrowing_globs(scope) or _links_an_ignore_file(root, scope.root):
         yield "--debug"
     if not _in_git(root):
-        # Ignore files apply without git too, but not those above the root, for example in a home folder.
+        # Without git, ignore files apply too, except in folders above the root, such as a home folder.
         yield from ("--no-require-git", "--no-ignore-parent")
         if scope.root != "." and is_regular_file_without_symlinks(str(root / ".gitignore"), str(root)):
             yield "--ignore-file=.gitignore"
@@ -396,7 +396,10 @@ class RipgrepRun:
         return reading
 
     def read(self, collect: CollectRipgrepOutput[T]) -> T | None:
-        """Pass the output to `collect` and return its result once the process has ended."""
+        """Pass the output to `collect` and return its result after the process has ended.
+
+        None if `end` was called first.
+        """
         with self._lock:
             if self._state == "ended":
                 return None
@@ -405,7 +408,7 @@ class RipgrepRun:
             assert self._process.stdout is not None
             return collect(self, self._process.stdout)
         except BaseException:
-            # After only closing the pipe, rg would keep walking until its next write.
+            # If we only closed the pipe, rg would continue to walk until its next write.
             self._process.kill()
             raise
         finally:
@@ -453,7 +456,7 @@ async def run_ripgrep(
     collect: CollectRipgrepOutput[T],
     pass_fds: Sequence[int] = (),
 ) -> tuple[T, RipgrepRun]:
-    """Run ripgrep until it exits, times out or is cancelled; the process is always gone afterwards."""
+    """Run ripgrep until it exits, times out or is cancelled; the process never outlives this call."""
     try:
         # Start it here instead of in the thread, so that rg starts while the thread wakes up.
         run = RipgrepRun(program, arguments, cwd, pass_fds)

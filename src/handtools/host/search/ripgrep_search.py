@@ -65,7 +65,7 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class HitConfirmation:
-    """Confirms hits by reading the file again without following symlinks; keeps one file open at a time."""
+    """Confirms hits by reading the file again without following symlinks; opens one file at a time."""
 
     def __init__(self, root: WorkspaceRoot) -> None:
         self._root = root
@@ -101,7 +101,7 @@ class HitConfirmation:
 
 
 class UnchangedFolderCheck:
-    """Checks that folders are unchanged since a time, so that a file opened then is still the same."""
+    """Checks that folders have not changed since a time, so that a path still leads to the same file."""
 
     def __init__(self, root: WorkspaceRoot, since_ns: int) -> None:
         self._root = root
@@ -109,7 +109,7 @@ class UnchangedFolderCheck:
         self._known: dict[str, bool] = {}
 
     def is_unchanged_file(self, path: str) -> bool:
-        """Whether a path is a regular file, without symlinks, and no folder above it has changed."""
+        """Whether a path is a regular file, reached without symlinks, and no folder above it has changed."""
         above = path
         while above:
             above = above.rpartition("/")[0]
@@ -130,7 +130,7 @@ class UnchangedFolderCheck:
 
 
 def open_regular_file(root: WorkspaceRoot, path: str) -> int | None:
-    """Open a regular file for reading without following symlinks; returns its descriptor or None."""
+    """Open a regular file for reading, without following symlinks; returns its descriptor, or None on failure."""
     try:
         return root.stat_and_open_path(path)[1]
     except (OSError, SymlinkInPath):
@@ -170,7 +170,7 @@ MAX_OPEN_RECOUNTED, MAX_RECOUNTED = 256, 2_048
 
 
 class RipgrepSearch:
-    """The HostSearch port with ripgrep: one `rg` process per search, killed once it found enough."""
+    """The HostSearch port with ripgrep: one `rg` process per search, killed once it has found enough."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class RipgrepSearch:
         workspace: str | Path | None = None,
         name: str = "",
     ) -> None:
-        """`rg` must not be taken from `workspace`, which defaults to `root`.
+        """The `rg` program is never taken from `workspace`, which defaults to `root`.
 
         `name` restricts the search to one of several folders in the workspace `root`.
         """
@@ -191,7 +191,7 @@ class RipgrepSearch:
         self._walker = FolderWalker(whole)
         self._root_folder = WorkspaceRoot(whole, kernel=True)
         self._root = Path(self._root_folder.folders[name])
-        """The folder in which `rg` runs. Its paths are relative to it; ours start with `name`."""
+        """The folder in which `rg` runs. The paths of `rg` are relative to it; ours start with `name`."""
 
     async def hits(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
@@ -215,7 +215,7 @@ class RipgrepSearch:
                     path = join_path(self._name, path_of_record(parse_ripgrep_record(record)))
                     wanted = hit_filter.takes(path)
                 elif record.startswith(END_RECORD) and wanted and path != scope.root:
-                    # rg searches a file named on the command line to its end, even if it is binary.
+                    # A file named on the command line doesn't count: rg searches it to its end, even if binary.
                     binary += parse_ripgrep_record(record)["binary_offset"] is not None
             found.sort(key=lambda each: _walk_order(each[0]))
             return found, binary
@@ -291,7 +291,7 @@ class RipgrepSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """Return the most recently modified paths below a folder, and the total number."""
+        """Return the most recently modified paths below a folder, and how many there are."""
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         form = ["--files", "--null", "--color=never"]
@@ -318,7 +318,7 @@ class RipgrepSearch:
         return await self._walker.find_ignored_paths(paths)
 
     def _scope_within_folder(self, scope: SearchScope) -> SearchScope:
-        """Return the scope relative to the folder where `rg` runs, without globs from the top."""
+        """Return the scope relative to the folder where `rg` runs; drops excludes that contain a path."""
         if not self._name:
             return scope
         inside = scope.root.removeprefix(self._name).strip("/") if scope.root != "." else ""
@@ -328,7 +328,7 @@ class RipgrepSearch:
     async def _run_by_path(
         self, options: list[str], scope: SearchScope, collect: CollectRipgrepOutput[T]
     ) -> tuple[T, SearchGaps]:
-        """Run `rg` on all cores; if capped, run it again sorted by path, to get the first matches."""
+        """Run `rg` on all cores. If it finds too much, run it again sorted by path, to get the first matches."""
         found, gaps = await self._run(options, scope, collect)
         if gaps.capped:
             return await self._run(["--sort", "path", *options], scope, collect)
@@ -341,7 +341,7 @@ class RipgrepSearch:
         collect: CollectRipgrepOutput[T],
         pass_fds: Sequence[int] = (),
     ) -> tuple[T, SearchGaps]:
-        """Run `rg` and collect its output; rerun without ignore files if one is not a regular file."""
+        """Run `rg` and collect its output; if an ignore file is a symlink, run it again without that kind."""
         less: list[str] = []
         refused: list[str] = []
         while True:
@@ -387,7 +387,7 @@ class HitFilter:
 
 
 def path_selection_of_scope(scope: SearchScope, *, decided: bool = False) -> PathSelection:
-    """Return the path selection (globs, hidden files) of a scope."""
+    """Return the `PathSelection` of a scope: its globs, and whether it includes hidden files."""
     return PathSelection(
         scope.include,
         root=scope.root,
@@ -408,7 +408,7 @@ def _is_internal(path: str, root: str) -> bool:
 
 
 def _walk_order(path: str) -> list[bytes]:
-    """Return the sort key of a path as in `rg --sort path`: folder by folder, names as bytes."""
+    """Return a path's sort key for the order of `rg --sort path`: folder by folder, names as bytes."""
     return os.fsencode(path).split(b"/")
 
 
@@ -416,7 +416,7 @@ def _listed_names(stream: IO[bytes], root: str) -> list[str]:
     """Parse the output of `rg --files`; drops an incomplete last path."""
     listed = stream.read().decode("utf-8", "surrogateescape")
     names = f"\0{listed}".replace("\0./", "\0").split("\0")[1:-1]
-    # Ignore rules can whitelist hidden files, even `.git`.
+    # Ignore rules can re-include hidden files, even `.git`.
     if TEMPORARY_PREFIX in listed or any(f"/{name}" in listed for name in argv.VERSION_CONTROL_FOLDERS):
         return [name for name in names if not _is_internal(name, root)]
     return names
@@ -427,7 +427,7 @@ def _read_all_counts(_: RipgrepRun, stream: IO[bytes]) -> dict[str, int]:
 
 
 def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
-    """Add ignore files that were not followed to the gaps."""
+    """Add to the gaps the ignore files that were skipped because they are symlinks."""
     if not ignore_files:
         return gaps
     told = gaps.example or f"{ignore_files[0]}: an ignore file that is a symlink is not followed"
@@ -435,7 +435,7 @@ def _with_refused(gaps: SearchGaps, ignore_files: Sequence[str]) -> SearchGaps:
 
 
 def _with_changed(gaps: SearchGaps, paths: Sequence[str]) -> SearchGaps:
-    """Add paths that changed before their hits could be confirmed to the gaps."""
+    """Add to the gaps the paths that changed before their hits could be confirmed."""
     if not paths:
         return gaps
     told = gaps.example or f"{paths[0]}: changed during the search"

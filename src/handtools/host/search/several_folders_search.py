@@ -1,4 +1,4 @@
-"""Search a workspace with several folders: ripgrep runs in each in turn, walks cover all at once."""
+"""Search a workspace with several folders: ripgrep runs in one after the other, walks cover all at once."""
 
 import os
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class CombinedSearch:
     async def paths(
         self, scope: SearchScope, *, wanted: WantedKind, most: int, admit: PathFilter
     ) -> FoundPaths:
-        """Return the most recently modified paths of all folders, and the total number."""
+        """Return the most recently modified paths of all folders, and how many there are."""
         if wanted != "file":
             return await self._walker.paths(scope, wanted=wanted, most=most, admit=admit)
         every = [
@@ -96,7 +96,7 @@ class CombinedSearch:
 
 
 def gaps_of_all(gaps: Sequence[SearchGaps]) -> SearchGaps:
-    """Combine the gaps of several searches."""
+    """Combine the gaps (what was left out) of several searches."""
     return SearchGaps(
         capped=any(each.capped for each in gaps),
         timed_out=any(each.timed_out for each in gaps),
