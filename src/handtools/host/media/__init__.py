@@ -1,4 +1,4 @@
-"""Readers for files that are not plain text, if their library is installed. Start with `local_media`."""
+"""Readers for files that are not plain text; some need an optional library. Start with `local_media`."""
 
 UNREADABLE_HINT = "Open it with another program, or get a new copy."
-"""The hint for a file that is not of the kind its first bytes indicate."""
+"""The hint for a file that can't be read as the kind that its first bytes indicate."""

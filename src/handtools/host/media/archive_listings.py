@@ -14,7 +14,7 @@ from handtools.text.search.hit_rendering import path_on_one_line
 
 MAX_ARCHIVE_ENTRIES = 2_000
 MAX_UNPACKED_TAR_BYTES = 256 << 20
-"""The most bytes a compressed tar may decompress to; larger ones are zip bombs or backups."""
+"""The most bytes to which a compressed tar may decompress; larger ones are zip bombs or backups."""
 _FAILURES = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -78,7 +78,7 @@ def _tar_format_and_stream(data: bytes) -> tuple[str, io.BufferedIOBase]:
 
 
 class _Bounded(io.BufferedIOBase):
-    """A stream that raises an error once more than `MAX_UNPACKED_TAR_BYTES` were read from it."""
+    """A stream that raises an error once more than `MAX_UNPACKED_TAR_BYTES` have been read from it."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self._stream = stream

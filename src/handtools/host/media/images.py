@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_IMAGE_EDGE_PIXELS = 1568
 """The longest edge of an image in pixels; models scale larger images down, but still charge for them."""
 MAX_IMAGE_BYTES = 3_700_000
-"""The largest image in bytes, which stays below 5 MB as base64."""
+"""The largest image in bytes; as base64, it stays below 5 MB."""
 MAX_IMAGE_PIXELS = 100_000_000
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 _ORIENTATION = 0x0112

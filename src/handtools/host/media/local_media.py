@@ -25,7 +25,7 @@ _KINDS: dict[str, MediaKind] = {
     "application/vnd.sqlite3": "table",
     "application/vnd.apache.parquet": "table",
 }
-"""The kinds that have a reader here, by media type."""
+"""The kind of reader for each media type."""
 _SUFFIXES: dict[str, MediaKind] = {"ipynb": "notebook", "csv": "table", "tsv": "table", "tar": "archive"}
 _REQUIRED_LIBRARIES: dict[MediaKind, tuple[str, ...]] = {"image": ("PIL",), "pdf": ("pypdfium2", "PIL")}
 
@@ -34,9 +34,9 @@ _HINT = "Open it with a command, or get another copy."
 
 
 class LocalMedia:
-    """Makes previews of files with the installed libraries; reports when a library is missing.
+    """Makes previews of files with the installed libraries; raises an error if a library is missing.
 
-    Files are read in a worker process with limits, because a crafted file can use up all memory, or worse.
+    Files are read in a worker process with limits, because a crafted file could use up all memory, or worse.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "") -> None:
@@ -51,7 +51,7 @@ class LocalMedia:
         return media_type_by_signature(head)
 
     async def preview(self, path: str, data: bytes, request: PreviewRequest) -> MediaPreview | None:
-        """Return the file as text or images; None if its kind can't be shown."""
+        """Return the file as text or images; None if its kind has no preview."""
         kind = self.kind(path, data)
         if kind is None:
             return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_PDF_TEXT_PAGES = 40
 MAX_PDF_IMAGE_PAGES = 5
 PDF_RENDER_SCALE = 2
-"""The scale at which pages are rendered, in multiples of 72 dpi; less for very large pages."""
+"""The scale at which pages are rendered, in multiples of 72 dpi; very large pages are rendered smaller."""
 
 
 def preview(path: str, data: bytes, request: PreviewRequest) -> MediaPreview:

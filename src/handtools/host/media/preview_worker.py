@@ -1,4 +1,4 @@
-"""Previews of files made in a worker process: the task, its arguments and its result."""
+"""Make previews of files in a worker process: the task, its arguments and its result."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
 
 
 def media_preview_from_worker_result(kind: MediaKind, result: TaskResult) -> MediaPreview | None:
-    """Return the `MediaPreview` in a worker's result; raises `ValueError` or `LookupError` if malformed."""
+    """Return the `MediaPreview` in a worker's result; a malformed one raises `ValueError` or `LookupError`."""
     value = result.value
     if not value["kind"]:
         return None

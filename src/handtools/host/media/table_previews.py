@@ -101,7 +101,7 @@ def _table_text_and_count(connection: sqlite3.Connection, name: str, sql: str | 
 
 
 def _parquet_preview(path: str, data: bytes) -> MediaPreview:
-    # Optional: users install pyarrow themselves, handtools does not depend on it.
+    # Users install pyarrow themselves if they want it; handtools does not depend on it.
     from pyarrow import ArrowException, BufferReader  # pyright: ignore[reportMissingImports]
     from pyarrow.parquet import ParquetFile  # pyright: ignore[reportMissingImports]
 
