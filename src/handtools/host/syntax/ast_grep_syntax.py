@@ -41,8 +41,8 @@ class SourceFile(NamedTuple):
 class TreeSyntax:
     """Parses files in a worker process and caches their outlines, not their trees. Thread-safe.
 
-    A worker is reused for other files in the workspace for some seconds. If a file crashes its parser or
-    exceeds its limits, that worker is discarded and the file is remembered as unparsable.
+    A worker is reused for other files in the workspace for some seconds. If a file crashes the parser or
+    exceeds the limits, its worker is discarded and the file is remembered as unparsable.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "", *, kept_bytes: int = OUTLINE_CACHE_BYTES) -> None:
@@ -84,7 +84,7 @@ class TreeSyntax:
     async def classify(
         self, path: str, data: bytes, positions: Sequence[TextPosition]
     ) -> dict[TextPosition, frozenset[SyntaxRole]] | None:
-        """Return the syntax roles of each position in a file; None if it can't be parsed."""
+        """Return the syntax roles at each position in a file; None if the file can't be parsed."""
         language = _parsed_language(path, data)
         if language is None:
             return None
@@ -103,13 +103,13 @@ class TreeSyntax:
     async def _parse(
         self, files: Sequence[SourceFile], wanted: ParsedPart, read: Callable[[Any], _T], **more: object
     ) -> list[_T | None]:
-        """Parse files and pass each wanted part to `read`; None for a file that can't be parsed."""
+        """Parse files and return what `read` makes of each wanted part; None for a file that can't be parsed."""
         sizes = [(file.language, len(file.data)) for file in files]
         arguments = {"files": sizes, "wanted": wanted, **more}
         data = b"".join(file.data for file in files)
         if not hasattr(os, "fork"):
-            # Without fork, starting a process per file would take longer than parsing it here, which holds
-            # the GIL.
+            # Without fork, starting a process per file would take longer than parsing the file here, even
+            # though that blocks other threads (GIL).
             await checkpoint()
             return _read_parts(parse_in_worker(arguments, data).value, read, len(files))
         parsed = await to_thread.run_sync(
@@ -124,7 +124,7 @@ class TreeSyntax:
     def _parse_in_child(
         self, arguments: Mapping[str, Any], data: bytes, read: Callable[[Any], _T], count: int
     ) -> list[_T | None] | None:
-        """Parse `count` files in a worker and pass each part to `read`; None if the worker failed."""
+        """Parse `count` files in a worker; returns what `read` makes of each part, None if the worker failed."""
         workers = workers_of_workspace(self._root, PARSE_LIMITS)
         with workers.turns:
             child = self._idle_child() or workers.open_child(PARSE_TASK)
@@ -137,7 +137,7 @@ class TreeSyntax:
                 self._idle.append(child)
 
     def _idle_child(self) -> WorkerChild | None:
-        """Return an idle child; drops children that have exited."""
+        """Return an idle worker that is still usable, closing others; None if there is none."""
         while self._idle:
             child = self._idle.pop()
             if child.is_usable:
@@ -165,7 +165,7 @@ def _parsed_language(path: str, data: bytes) -> str | None:
 
 
 def _size_limited_groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
-    """Split files into groups of limited size, in order; a large file is a group by itself."""
+    """Split files into groups of limited total size, in order; a larger file gets its own group."""
     source_files: list[SourceFile] = []
     room = PARSED_GROUP_BYTES
     for file in files:
@@ -179,7 +179,7 @@ def _size_limited_groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFil
 
 
 def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int) -> list[_T | None]:
-    """Read the parts of a worker's result; malformed ones raise Value-, Lookup- or TypeError."""
+    """Read the parts of a worker's result; raises Value-, Lookup- or TypeError if one is malformed."""
     if len(value["parts"]) != count:
         raise ValueError("the number of parts and files differs")
     return [None if part is None else read(part) for part in value["parts"]]
@@ -187,7 +187,7 @@ def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int)
 
 def _outline_from_part(part: Any) -> Outline:
     lower_symbols: list[list[Symbol]] = [[] for _ in range(MAX_OUTLINE_DEPTH + 2)]
-    """Symbols whose parent has not been reached yet, by depth, last first."""
+    """For each depth, the symbols whose parent has not been reached yet, last one first."""
     for depth, name, kind, start, end, line, body in reversed(part["symbols"]):
         if kind not in _KINDS:
             raise ValueError(f"unknown symbol kind {kind}")

@@ -238,7 +238,7 @@ RUST = Grammar(
         "union_item": DefinitionRule("struct", field_name_finder("name")),
         "enum_item": DefinitionRule("enum", field_name_finder("name")),
         "trait_item": DefinitionRule("trait", field_name_finder("name")),
-        # Named after its type, so that `Type.method` finds a method wherever it is implemented.
+        # An `impl` is named after its type, so that `Type.method` finds a method in any of them.
         "impl_item": DefinitionRule(
             "impl", symbol_name_finder_with_replacement(field_name_finder("type"), r"<.*")
         ),

@@ -42,11 +42,11 @@ class DefinitionRule:
     refine: Mapping[str, SymbolKind] = field(default_factory=dict)
     """Child node kinds that make the symbol's kind more specific, such as the keyword `interface`."""
     body: str = "body"
-    """The field, or the child node kind, of the definition's body."""
+    """The field that contains the definition's body, or the node kind of the child that is the body."""
     local: bool = True
-    """Whether the definition is also listed inside a function."""
+    """Whether the definition is listed even if it is inside a function."""
     level: Callable[["SgNode"], int] | None = None
-    """For headings, their level: a section ends at the next heading of the same or a lower level."""
+    """For headings, their level (1 for `#`); a section ends at the next heading of an equal or smaller level."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Grammar:
     prefixes: frozenset[str] = frozenset()
     """Sibling node kinds that belong to the definition after them, such as attributes."""
     calls: Mapping[str, str] = field(default_factory=dict)
-    """Call node kinds, each with the field of the called function; empty for the whole node."""
+    """Call node kinds, each with the field that names the called function; if empty, the whole node does."""
     imports: tuple[str, ...] = ()
     comments: tuple[str, ...] = ("comment",)
     strings: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ def child_name_finder(*kinds: str) -> NameFinder:
 
 
 def symbol_name_finder_with_replacement(namer: NameFinder, pattern: str, put: str = "") -> NameFinder:
-    """Return a finder that replaces regex matches, such as type parameters, in another finder's name."""
+    """Return a name finder that replaces regex matches, such as type parameters, in another finder's result."""
     compiled = re.compile(pattern)
 
     def name(node: "SgNode") -> SymbolName | None:
@@ -142,10 +142,10 @@ def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
 
 
 def node_kind_rule(*names: str) -> AstGrepRule:
-    """Return an ast-grep rule: the node is of one of these kinds."""
+    """Return an ast-grep rule that matches nodes of these kinds."""
     return {"any": [{"kind": name} for name in names]}
 
 
 def parent_kind_rule(*names: str) -> AstGrepRule:
-    """Return an ast-grep rule: the node's parent is of one of these kinds."""
+    """Return an ast-grep rule that matches nodes whose parent is of one of these kinds."""
     return {"inside": node_kind_rule(*names)}

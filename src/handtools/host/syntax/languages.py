@@ -1,7 +1,7 @@
 """Detect the language of a file by its name or its first line, and load the language's syntax rules.
 
-To add a language: write a grammar in one of the `*_grammars` modules, add it to both tables here, and label
-lines.
+To add a language: write a grammar in one of the `*_grammars` modules, add it to both tables here, and add a
+file with labelled lines to `tests/labelled/breadcrumbs`.
 """
 
 import re

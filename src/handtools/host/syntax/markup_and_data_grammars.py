@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _css_rule_head(node: "SgNode") -> SymbolName | None:
-    """Return the selector or at-rule before a CSS block as its name."""
+    """Return the selector or at-rule before a CSS block as the name of the block."""
     head = " ".join(node.text().partition("{")[0].split())
     return SymbolName(head[:SYMBOL_NAME_CHARS], node) if "{" in node.text() else None
 

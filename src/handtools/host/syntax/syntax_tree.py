@@ -1,6 +1,6 @@
 """Parse source text with ast-grep's grammars, and extract outlines, roles and matches from the tree.
 
-This runs in a worker process: a crafted kilobyte can keep a parser busy for minutes, or crash it.
+This runs in a worker process, because one crafted kilobyte can keep a parser busy for minutes or crash it.
 """
 
 import re
@@ -39,14 +39,14 @@ _OPENERS = {
     "lua": _Limit(re.compile(r"\[=*\["), 4_000),
     "scala": _Limit(re.compile(r"\bcase\b"), 4_000),
 }
-"""By language, constructs that the parser handles badly, and how many of them a text may contain."""
+"""For some languages, a construct that the parser handles badly, and how many of them a text may contain."""
 _LEVELS = {
     "markdown": re.compile(r"^(?:[ \t>]|[-+*](?=[ \t])|\d+[.)](?=[ \t]))+", re.MULTILINE),
     "yaml": re.compile(r"^(?:[ \t]|[-?:](?=[ \t]))+", re.MULTILINE),
 }
-"""By language, the beginning of a line that determines its nesting depth."""
+"""For some languages, a regex for the beginning of a line; the longer the match, the deeper the nesting."""
 _MAX_CHARS = 120
-"""The longest such beginning of a line, in characters; deeper nesting would overflow the parser."""
+"""The longest match of a `_LEVELS` regex, in characters; deeper nesting would overflow the parser."""
 
 
 def exceeds_parser_limits(text: str, language: str) -> bool:
@@ -72,14 +72,14 @@ def parse_tree(text: str, grammar: Grammar) -> "SgNode":
     """Parse a text with LF line endings; returns the root node."""
     from ast_grep_py import SgRoot
 
-    # Some grammars use lookup tables that end before these characters, and crash the process.
+    # On characters beyond U+FFFF, some grammars read past their lookup tables and crash the process.
     readable = text if text.isascii() else _ASTRAL.sub("\ufffd", text)
     return SgRoot(readable, grammar.language).root()
 
 
 @dataclass(slots=True)
 class _FoundSymbol:
-    """A symbol of an outline, maybe still open."""
+    """A symbol of an outline; while it is open, its end may not be known yet."""
 
     depth: int
     name: str
@@ -106,7 +106,7 @@ class _FoundSymbol:
 
 
 def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
-    """Return the outline of a syntax tree as JSON: rows of symbols, lines with errors, number left out."""
+    """Return the outline of a syntax tree as JSON: symbols, how many were left out, and lines with errors."""
     whole, definitions = root.range().end, grammar.definitions
     found: list[_FoundSymbol] = []
     around = [_FoundSymbol(-1, "", "namespace", 0, 0, 0, None, 0, whole.index + 1)]
@@ -160,7 +160,7 @@ def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
 
 
 def _close_symbol(outer_symbols: list[_FoundSymbol], next_line: int) -> _FoundSymbol:
-    """Close the innermost open symbol and return the one around it; a heading ends before `next_line`."""
+    """Close the innermost open symbol and return the one around it; a heading ends before `next_line`, 0-based."""
     done = outer_symbols.pop()
     if done.level:
         done.end_line = next_line
@@ -201,7 +201,7 @@ def _kind(node: "SgNode", definition: DefinitionRule) -> SymbolKind:
 
 
 def _body_line(node: "SgNode", definition: DefinitionRule, line: int, last: int) -> int | None:
-    """Return the first line of a definition's body: after the opening bracket, or at the block."""
+    """Return the first line of a definition's body, below its opening bracket; None if there is no such line."""
     body = node.field(definition.body) or next(
         (part for part in node.children() if part.kind() == definition.body), None
     )
@@ -280,7 +280,7 @@ def last_dotted_name(node: "SgNode") -> "SgNode":
 def find_structural_matches(
     root: "SgNode", grammar: Grammar, pattern: str
 ) -> list[tuple[TextPosition, TextPosition]]:
-    """Return the matches of an ast-grep pattern, in order, at most `MAX_MATCHES`; raises if invalid."""
+    """Return the matches of an ast-grep pattern, in order, at most `MAX_MATCHES`; raises if it is invalid."""
     if _is_broken(pattern, grammar):
         said = f"The pattern is not valid {grammar.language} code."
         raise InvalidInput(
@@ -323,7 +323,7 @@ def parse_in_worker(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     """Parse files in the worker process and return the wanted part of their syntax as JSON.
 
     `files` are the languages and sizes of the files, `data` their concatenated bytes. The parts are in the
-    same order, None for a file that must not be parsed.
+    same order; None for a file that exceeds the parser's limits.
     """
     parts: list[Any] = []
     for language, size in arguments["files"]:
