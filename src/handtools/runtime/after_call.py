@@ -1,4 +1,4 @@
-"""Steps after a tool has run: format, get diagnostics, add AGENTS.md and skill notes, limit output."""
+"""Steps after a tool has run: format files, get diagnostics, add AGENTS.md and skill notes, limit the output."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
 
 DIAGNOSE_SECONDS = 3.0
-"""Seconds to wait for language server diagnostics; later ones are announced as an event."""
+"""Seconds to wait for language server diagnostics; those that come later are announced as an event."""
 
 FORMAT_SECONDS = 10.0
 """Time limit for formatting all files of a call, in seconds."""
@@ -34,7 +34,7 @@ AfterChangeStep = Callable[[GuardedFiles, float], Awaitable[str]]
 
 
 async def after_change(result: Result[Any], files: GuardedFiles, deadline: float) -> Result[Any]:
-    """Add the change number, which undo accepts, and the texts of the after-change steps.
+    """Add the change number, which undo accepts, and the texts of the after-change steps to a result.
 
     If the call changed nothing, start language servers for the files it read.
     """
@@ -47,7 +47,7 @@ async def after_change(result: Result[Any], files: GuardedFiles, deadline: float
 
 
 def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentBlock]:
-    """Return the blocks with a line appended to the last one, because clients join blocks differently."""
+    """Append a line to the last block if that is text, because clients join separate blocks differently."""
     *before, last = content
     if not isinstance(last, Text):
         return [*content, Text(line)]
@@ -56,7 +56,7 @@ def _with_last_line(content: Sequence[ContentBlock], line: str) -> list[ContentB
 
 
 def net_changes(changes: Iterable[Change]) -> ChangeSet:
-    """The net effect of consecutive changes to regular files whose bytes are known."""
+    """The net effect of consecutive changes; only for regular files whose bytes are known."""
     all_changes: dict[str, Change] = {}
     again: set[str] = set()
     for change in changes:
@@ -65,7 +65,7 @@ def net_changes(changes: Iterable[Change]) -> ChangeSet:
             change if first is None else Change(change.path, first.before, change.after)
         )
         again |= {change.path} if first else set()
-    # Compare only paths that changed twice: a single change has an effect, and large files are slow.
+    # Compare only paths that changed more than once: a single change always has an effect, and comparing is slow.
     nothing = {path for path in again if all_changes[path].before == all_changes[path].after}
     return ChangeSet(
         tuple(
@@ -80,7 +80,7 @@ def _is_known_file(change: Change) -> bool:
 
 
 async def format_files(files: GuardedFiles, deadline: float) -> str:
-    """Run the project's formatter on files that a tool wrote, record it as a change and return the diff.
+    """Run the project's formatter on files that a tool wrote, record the result as a change and return the diff.
 
     Files written by commands, or restored by an undo or a review, are not formatted.
     """
@@ -146,7 +146,7 @@ def _warm_servers(files: GuardedFiles) -> None:
 
 
 async def note_hard_links(files: GuardedFiles, deadline: float) -> str:  # noqa: ARG001
-    """Return notes about replaced files whose other hard links still have the old content."""
+    """Return notes about replaced files that still have their old content under other names (hard links)."""
     told = (
         f"{path}: {count} other hard link{'s' if count > 1 else ''} to it still {'have' if count > 1 else 'has'} "
         "the old content."
@@ -205,11 +205,11 @@ def _guidance_notes(files: GuardedFiles, guides: list[str], skills: list[tuple[S
 
     try:
         with journal.together():
-            # Files that the agent just read are marked as shown, but not repeated.
+            # A guide or skill that the agent just read itself is marked as shown but not added.
             new = [path for path in guides if is_new(path) and path not in files.read_nodes]
             about = [(s, path) for s, path in skills if is_new(s.file) and s.file not in files.read_nodes]
     except HostError:
-        # The journal error is logged when the call is recorded; the call itself succeeded.
+        # The call itself succeeded; the journal's error is logged when the call is recorded.
         return []
     return [*_guide_texts(files, new), *(_skill_mention(skill, path) for skill, path in about)]
 
@@ -236,7 +236,7 @@ def _guide_texts(files: GuardedFiles, paths: list[str]) -> Iterator[str]:
 
 
 def _read_guide(files: GuardedFiles, path: str, most: int) -> bytes | None:
-    """Return the first bytes of an AGENTS.md file; None if reading its target is forbidden."""
+    """Return the first bytes of an AGENTS.md file; None if it can't be read or its symlink target may not be."""
     host = files.workspace.files
 
     def look() -> bytes | None:

@@ -114,7 +114,7 @@ def _parameter_meant(tool: str, model: type[BaseModel], name: str) -> str:
 
 
 def without_nulls(model: type[BaseModel], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove nulls of optional parameters: the strict dialect has models send null for omitted ones."""
+    """Remove nulls of optional parameters, which models send in the strict dialect for omitted ones."""
     optional = {
         field.alias or name for name, field in model.model_fields.items() if not field.is_required()
     }

@@ -10,7 +10,7 @@ import anyio
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """One holder of, or waiter for, locked keys."""
+    """A call that has locked keys, or waits to lock them."""
 
     locks: "CallLocks"
     keys: frozenset[str]
@@ -33,7 +33,7 @@ class CallLocks:
         self._waiting: deque[_Turn] = deque()
 
     def turn(self, keys: Iterable[str], *, exclusive: bool) -> AbstractAsyncContextManager[None]:
-        """Context manager that holds keys, shared or exclusive."""
+        """Context manager that locks keys, shared or exclusive."""
         return _Turn(self, frozenset(keys), exclusive)
 
     async def enter(self, turn: _Turn) -> None:
@@ -50,7 +50,7 @@ class CallLocks:
             raise
 
     def _is_blocked(self, turn: _Turn, turns_ahead: Iterable[_Turn]) -> bool:
-        """Whether a holder or an earlier waiter conflicts."""
+        """Whether a conflicting call has locked one of the keys, or waits for one ahead of this call."""
         for key in turn.keys:
             if key in self._writers or (turn.exclusive and self._readers.get(key)):
                 return True

@@ -28,7 +28,7 @@ else:
 
 
 class CallRun:
-    """Everything that belongs to one run of a call: gate, ports, start time and, in `files`, what it changed.
+    """Everything that belongs to one run of a call: gate, ports, start time and, in `files`, its changes.
 
     The guards of commands, web and so on are imported by the first call that uses them.
     """
@@ -98,11 +98,11 @@ class CallRun:
         return guarded_callbacks(self._callbacks, self.files)
 
     def progress(self, text: str) -> None:
-        """Announce text for the user about how far the call is."""
+        """Announce a progress message for the user."""
         self.announce(Progressed(self.call.id, text, len(text.encode())))
 
     def announce(self, event: Event) -> None:
-        """Announce an event to listeners, and record progress for processes that watch."""
+        """Announce an event to listeners, and record progress for other processes to show."""
         if isinstance(event, Progressed):
             kept = event.path.removeprefix(OUTPUT_SCHEME)
             self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)

@@ -23,7 +23,7 @@ def calls_of_ours(dialect_tool: DialectTool, call: Call) -> OurCalls:
 
 
 def call_of_ours(call: Call, number: int, wanted: tuple[str, dict[str, Any]]) -> Call:
-    """Return one of our calls; the first has the id of the vendor's call, the others have derived ids."""
+    """Return one of our calls for a vendor's call; the first has the same id, the others have derived ids."""
     tool, args = wanted
     return replace(call, tool=tool, args=args, id=derived_call_id(call.id, number) if number else call.id)
 
@@ -38,8 +38,8 @@ async def call_in_dialect(
 ) -> Result[Any]:
     """Run our calls for a vendor's call and return the result in the vendor's format.
 
-    Stops at a call that is pending approval; calling again with the same id resumes there. A `reply` is
-    only for the first of our calls that has not ended yet.
+    Stops at a call that is pending approval; running the vendor's call again with the same id resumes there.
+    `reply` goes only to the first of our calls that has not ended yet.
     """
     results: list[Result[Any]] = []
     try:

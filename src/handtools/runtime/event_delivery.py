@@ -10,7 +10,7 @@ from handtools.core.errors import exception_raised_by
 from handtools.core.events import Event, EventListener, Progressed, call_id_of_event
 
 MAX_QUEUED_PROGRESS = 256
-"""Most undelivered progress events; beyond that, the newest is replaced. Other events are always queued."""
+"""Most queued progress events; beyond that, a new one replaces the last one. Other events are always queued."""
 
 
 class EventAnnouncer:
@@ -25,7 +25,7 @@ class EventAnnouncer:
         self._idle.set()
 
     def copy(self) -> "EventAnnouncer":
-        """Return an announcer with the same listeners; later listeners are added to only one of the two."""
+        """Return an announcer with the same listeners; listeners added later to one are not added to the other."""
         return EventAnnouncer(tuple(self._listeners))
 
     def listen(self, listener: EventListener) -> None:

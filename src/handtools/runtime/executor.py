@@ -1,4 +1,4 @@
-"""The executor: runs a tool call from arguments to recorded result, with locks, timeouts and dry runs."""
+"""The executor: runs a tool call, from its arguments to the recorded result, with locks, timeouts and dry runs."""
 
 import errno
 import json
@@ -77,14 +77,14 @@ MACHINE_REFUSALS = {
     errno.EROFS: _FAILING_DISK,
     errno.EINTR: "The call was interrupted.",
 }
-"""Advice for OS errors during a call, by errno: caused by the machine's state, not by a bug."""
+"""Advice by errno, for OS errors that come from the state of the machine and not from a bug."""
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
 MAX_COUNTED_FAILING_CALLS = 512
 
 
 class RepeatGuard:
-    """Counts consecutive failures of the same call by session and agent, and stops endless repetition."""
+    """Counts how often each session and agent fails with the same call in a row, to stop endless repetition."""
 
     def __init__(self) -> None:
         self._failures: OrderedDict[str, int] = OrderedDict()
@@ -101,7 +101,7 @@ class RepeatGuard:
             )
 
     def settle(self, call: Call, *, ok: bool) -> str:
-        """Count the outcome of a call; return a note for the model after several failures in a row."""
+        """Count the outcome of a call; return a note for the model after repeated failures, otherwise empty."""
         if ok and not self._failures:
             return ""
         key = _repeat_key(call)
@@ -136,7 +136,7 @@ class _Running:
     result: Result[Any] | None = None
 
     async def wait_for_result(self) -> Result[Any] | None:
-        """Wait for the call and return its result, or None if it failed without one."""
+        """Wait for the call and return its result, or None if it raised an error instead."""
         if self.done is None:
             self.done = anyio.Event()
         await self.done.wait()
@@ -171,7 +171,7 @@ class Executor:
         fresh: bool = False,
         reply: Reply | None = None,
     ) -> Result[Any]:
-        """Run a call, or return the recorded result of its id; `fresh` skips that lookup.
+        """Run a call, or return the recorded result of a call with the same id; `fresh` skips that lookup.
 
         `reply` answers the approval request that the call is waiting for, or the first one it makes.
         """
@@ -186,7 +186,7 @@ class Executor:
         )
 
     async def _result_of_running(self, call_id: str) -> Result[Any] | None:
-        """Wait while a call runs in this process; None if it does not, or failed without a result."""
+        """Wait for a call in this process and return its result; None if it isn't running or raised an error."""
         while (running := self._running.get(call_id)) is not None:
             if (ended := await running.wait_for_result()) is not None:
                 return ended
@@ -197,7 +197,7 @@ class Executor:
         return kept is not None and not self._is_reused(call)
 
     async def resume(self, call_id: str, reply: Reply, cancel: CancelToken | None = None) -> Result[Any]:
-        """Answer a pending call. If approved, it runs again from the start with that effect granted."""
+        """Reply to a pending call. If approved, the call runs again from the start with that effect allowed."""
         journal = self.workspace.journal
         if (ended := await self._result_of_running(call_id)) is not None:
             return ended
@@ -210,13 +210,13 @@ class Executor:
             # The reply is for an outdated approval request; return the current one.
             return _pending_result(pending.approval)
         if claim.kind != "run":
-            # Another answer came first, or another process resumes the call: wait for the result there.
+            # Another reply came first, or another process resumes the call: wait until it has the result.
             await wait_while_answered(journal, call_id)
             asked = await to_thread.run_sync(journal.calls.suspended, call_id)
             recorded = await self._recorded_result(call_id)
             # If the other process died, the call is still pending.
             return recorded if recorded and not asked else _pending_result((asked or pending).approval)
-        # An earlier answer in this process may have been faster.
+        # The call may already run in this process, resumed by an earlier reply.
         if (ended := await self._result_of_running(call_id)) is not None:
             return ended
         try:
@@ -227,14 +227,14 @@ class Executor:
         return await self._run_or_recall(pending.call, cancel or CancelToken(), granted)
 
     def is_settled(self, call_id: str) -> bool:
-        """Whether a call has a final recorded result: not pending, and not one that would run again."""
+        """Whether a call has a final recorded result: it is not pending and would not run again if repeated."""
         value = self.workspace.journal.calls.recall(call_id)
         return (
             value is not None and value["status"] != "pending" and not _runs_again(result_from_json(value))
         )
 
     async def withdraw(self, call_id: str, reason: str) -> bool:
-        """Withdraw the approval request of a pending call; False if it is not pending."""
+        """Withdraw the approval request of a pending call and end the call; return False if it is not pending."""
         kept = await to_thread.run_sync(self.workspace.journal.calls.suspended, call_id)
         if kept is None or call_id in self._running:
             return False
@@ -244,14 +244,14 @@ class Executor:
         return True
 
     async def _end_pending_call(self, call: Call, error: ToolError) -> Result[Any]:
-        """End a pending call without running it."""
+        """Record an error as the result of a pending call, without running it."""
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
         return await self._record_and_announce(self._new_run(call), result_of_error(error), at_once=True)
 
     async def dry_run(self, call: Call) -> Decision:
-        """Run a call until its first effect other than an allowed read, which raises `DryRunStopped`.
+        """Run a call up to its first effect other than an allowed read; raises `DryRunStopped` there.
 
-        If the tool completes, the decision is "allow".
+        If there is no such effect, the tool completes and the decision is "allow".
         """
         gate = DryRunGate(call, self.policy, None, self.workspace.journal, lambda _: None)
         tool = self._tool(call.tool)
@@ -307,7 +307,7 @@ class Executor:
         return result_from_json(value, tool.details if tool else None)
 
     def _is_reused(self, call: Call) -> bool:
-        """Whether the id belongs to a recorded call with a different tool or arguments."""
+        """Whether a call with the same id, but another tool or other arguments, is recorded already."""
         logged = self.workspace.journal.calls.find(call.id)
         if logged is None or not logged.args:
             return False
@@ -336,7 +336,7 @@ class Executor:
                     with anyio.CancelScope(shield=True):
                         await self._record_and_announce(run, result_of_error(caller_cancelled_error()))
                     raise
-                # Shielded: record completed work even if the call is cancelled now.
+                # Shielded, so that completed work is recorded even if the call is cancelled now.
                 with anyio.CancelScope(shield=True):
                     result = await self._record_and_announce(run, result)
                 span.settle(result)
@@ -398,7 +398,7 @@ class Executor:
             logger.warning("%s", self.workspace.journal.healed)
 
     def offered(self) -> list[AnyTool]:
-        """List the tools that the policy, the machine and the callbacks support."""
+        """List the tools that the policy allows and that the machine and the callbacks support."""
         return [tool for tool in self.tools.values() if self._offers(tool)]
 
     def _offers(self, tool: AnyTool) -> bool:
@@ -440,7 +440,7 @@ class Executor:
 
     async def _located_paths(self, paths: list[str]) -> set[str]:
         locate = self.workspace.files.locate
-        # A thread could reorder calls, and with it the order in which they lock a file.
+        # Without a thread if possible: threads could change the order in which calls lock a file.
         if self.workspace.files.is_fast_to_read:
             return {locate(path) for path in paths}
         return await to_thread.run_sync(lambda: {locate(path) for path in paths})
@@ -448,7 +448,7 @@ class Executor:
     async def _record_and_announce(
         self, run: CallRun, result: Result[Any], *, at_once: bool = False
     ) -> Result[Any]:
-        """Limit the result's text, record it and announce it; `at_once` never records it write-behind."""
+        """Limit the result's text, record it and announce it; `at_once` means that it must not be queued."""
         if result.status != "pending":
             note = self._repeats.settle(run.call, ok=result.ok)
             if note:
@@ -456,7 +456,7 @@ class Executor:
         if run.files.recorded_changes:
             result = result.with_fields(changes=merge_recorded_changes(run.files.recorded_changes))
         later = not at_once and self._may_record_later(run, result)
-        # A write-behind record is only queued, so no thread is needed.
+        # Queueing a record is fast, so no thread is needed.
         if later and len(result.text) <= MAX_RESULT_TEXT_BYTES:
             settled = self._record(run, result, later=True)
         else:
@@ -465,7 +465,7 @@ class Executor:
         return settled
 
     def _record(self, run: CallRun, result: Result[Any], *, later: bool) -> Result[Any]:
-        """Limit the result's text and record it, now or write-behind."""
+        """Limit the result's text and record it; with `later`, only queue it to be recorded."""
         call, journal = run.call, self.workspace.journal
         bounded = limit_output_text(result, call, self.workspace.output_store)
         text = bounded.text
@@ -483,7 +483,7 @@ class Executor:
         return settled
 
     def _may_record_later(self, run: CallRun, result: Result[Any]) -> bool:
-        """Whether the call may be recorded write-behind: losing its record only costs a repeated read.
+        """Whether the call may be recorded later, because losing it in a crash only means reading again.
 
         False for calls with changes, approvals or web visits.
         """
@@ -529,7 +529,7 @@ def _bug_result(call: Call, bug: Exception) -> Result[Any]:
 
 
 def _refusal_result(call: Call, refusal: OSError) -> Result[Any]:
-    """The result of a call that failed with an OS error in `MACHINE_REFUSALS`."""
+    """The result of a call that failed with one of the OS errors in `MACHINE_REFUSALS`."""
     advice = MACHINE_REFUSALS[refusal.errno or 0]
     return _fault_result(
         "storage",
@@ -544,7 +544,7 @@ def _host_fault_result(error: HostError) -> Result[Any]:
 
 
 def _cancel_scope_on(cancel: CancelToken, scope: anyio.CancelScope) -> Callable[[], None]:
-    """Cancel a scope when the token is cancelled, from any thread; returns a function to unlink them."""
+    """Cancel the scope when the token is cancelled in any thread; returns a function to unlink them."""
     home, loop = threading.get_ident(), anyio.lowlevel.current_token()
 
     def stop() -> None:
@@ -569,7 +569,7 @@ class DryRunGate(ApprovalGate):
     """Gate for dry runs: admits allowed reads and stops at any other effect."""
 
     def judge(self, effect: Effect) -> Decision:
-        """Judge an effect like the real gate; raises `DryRunStopped` unless it is an allowed read."""
+        """Return the real gate's decision on an allowed read; raises `DryRunStopped` for any other effect."""
         decision = self.policy.decide(effect, self.call.tool)
         if decision.verdict == "ask" and self.remembers(self.question(effect, decision)):
             reason = f"The user approved it and chose to remember that. Otherwise: {decision.reason}"
@@ -579,7 +579,7 @@ class DryRunGate(ApprovalGate):
         return decision
 
     async def admit(self, effect: Effect, *, question: str = "") -> None:
-        """Stop at any effect other than an allowed read; one with a `question` gets the verdict "ask"."""
+        """Raise `DryRunStopped` unless the effect is an allowed read; with a `question`, its verdict is "ask"."""
         try:
             self.judge(effect)
         except DryRunStopped as found:
@@ -589,7 +589,7 @@ class DryRunGate(ApprovalGate):
 
 
 async def decide_hypothetical_call(executor: Executor, call: Call) -> Decision:
-    """Return the policy's decision on a hypothetical call; changes, asks, records and raises nothing."""
+    """Return the policy's decision on a hypothetical call; changes and records nothing, never asks or raises."""
     call = executor.workspace.journal.owned(call)
     try:
         return await executor.dry_run(call)

@@ -1,4 +1,4 @@
-"""Review of changes: the parts of each file with their authors, and planning the rejection of some parts.
+"""Review of changes: list the changed parts of each file with their authors, and plan the rejection of some.
 
 Covers recorded changes, and changes of a command that are pending approval.
 """
@@ -59,7 +59,7 @@ class ReviewPart:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedFile:
-    """A file changed by authors: its state before (including edits by others), its state now, its parts."""
+    """A file that the reviewed calls changed: its state without their changes, its state now, and the parts."""
 
     path: str
     before: Node | None = None
@@ -67,13 +67,13 @@ class ReviewedFile:
     diff: AuthoredDiff | None = None
     """The lines before and now; None if the file is not text."""
     modes: tuple[int, int] | None = None
-    """Permission bits before and now, if the authors changed them."""
+    """Permission bits before and now; None if the authors did not change them."""
     parts: tuple[ReviewPart, ...] = ()
     touches: tuple[int, ...] = ()
     """Ids of the authors' recorded touches that were not reverted."""
 
     def shown(self, parts: Sequence[ReviewPart]) -> str:
-        """Return parts as text: adjacent hunks as one unified diff hunk, anything else as a sentence."""
+        """Return parts as text: adjacent hunks as one hunk of a unified diff, anything else as one line."""
         if parts[0].kind == "mode" and self.modes:
             return "mode {:04o} -> {:04o}\n".format(*self.modes)
         hunks = [part.hunk for part in parts if part.kind == "hunk"]
@@ -84,7 +84,7 @@ class ReviewedFile:
 
 
 class FileReviews(Protocol):
-    """Files to review: changed by calls, or to be changed by a command that is pending approval."""
+    """Files to review: those that calls changed, or that a command will change once it is approved."""
 
     @property
     def paths(self) -> list[str]:
@@ -98,7 +98,7 @@ class FileReviews(Protocol):
 
 @dataclass(frozen=True)
 class ChangeReview:
-    """The files that were changed since a point; each is compared on request."""
+    """The files changed since a point in the log; each is compared only when requested."""
 
     journal: Journal
     files: HostFiles
@@ -106,7 +106,7 @@ class ChangeReview:
 
     @cached_property
     def touches(self) -> list[RecordedTouch]:
-        """All touches since the point, oldest first, by any author."""
+        """All touches by any author since the point, oldest first."""
         entries, (scope, name) = self.journal.entries, self.point
         found = entries.made_since(float(name)) if scope == "time" else entries.selected(scope, name)
         return found[::-1]
@@ -129,7 +129,7 @@ class ChangeReview:
         chosen = self._by_path.get(path, [])
         if not chosen:
             return ReviewedFile(path)
-        # Changes by other sessions since then are not reviewed, but are needed to attribute the lines.
+        # Later changes by other sessions are not reviewed, but are needed to find the author of each line.
         beside = (touch for touch in self.journal.entries.selected("path", path) if touch.id > chosen[0].id)
         chain = {touch.id: touch for touch in (*beside, *chosen)}
         try:
@@ -159,7 +159,7 @@ class ChangeReview:
 
     @cached_property
     def _authors_by_entry(self) -> dict[int, str]:
-        """The call of each entry since the point; `OTHERS` for changes made by the user."""
+        """The call that made each entry since the point; `OTHERS` for changes by the user."""
         found = {}
         for entry in {touch.entry for touch in self.touches}:
             call_id = self.journal.entries.call_of(entry)
@@ -172,7 +172,7 @@ class ChangeReview:
         return self._authors_by_entry.get(touch.entry, OTHERS)
 
     def _states(self, path: str, recorded_touches: Sequence[RecordedTouch]) -> "_FileStates":
-        """Load the states of a path; unrecorded changes are attributed to `OTHERS`. Raises `KeyError`."""
+        """Load all states of a path (unrecorded changes are by `OTHERS`); raises `KeyError` if one was pruned."""
         node = self.journal.entries.node
         states = [(OTHERS, node(recorded_touches[0].before))]
         for touch in recorded_touches:
@@ -205,7 +205,7 @@ class HeldReview:
 
     @property
     def paths(self) -> list[str]:
-        """The sorted file paths; files in git folders are approved with the whole command."""
+        """The sorted file paths, without files in git folders, which are approved only with the whole command."""
         return sorted(path for path in self.changes if not enclosing_git_folder(path))
 
     def file(self, path: str) -> ReviewedFile:
@@ -228,7 +228,7 @@ class HeldReview:
             if len(chosen) == len(file.parts) and edited.keys().isdisjoint(ids):
                 left_out.add(path)
             elif chosen:
-                # `_change_undoing_parts` goes from the command's version to the wanted one; the latter is applied.
+                # Take only the new content: this change starts at the command's version, which is not applied yet.
                 wanted = _change_undoing_parts(self.files, file, chosen, edited).after
                 changed[path] = replace(self.changes[path], after=wanted)
         delta = [changed.get(change.path, change) for change in self.finished.delta or ()]
@@ -251,7 +251,7 @@ class RejectionPlan:
 def plan_rejection(
     review: ChangeReview, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
 ) -> RejectionPlan:
-    """Plan the changes that reject parts, given by path and id; some are replaced by `edited` text."""
+    """Plan the changes that reject parts, given as ids by path; `edited` has texts that replace parts instead."""
     plan = RejectionPlan()
     for path, ids in rejected.items():
         file = review.file(path)
@@ -274,7 +274,7 @@ def plan_rejection(
 
 
 def _plan_folders(review: ChangeReview, plan: RejectionPlan) -> None:
-    """Add missing folders of restored files, and remove folders that were created for removed files."""
+    """Add the missing parent folders of restored files, and remove folders created only for removed files."""
     files, removed = review.files, review.folders(created=False)
     coming = folders_above(change.path for change in plan.changes if change.after)
     for above in sorted(coming):
@@ -326,18 +326,18 @@ class _FileStates:
 
 @dataclass(frozen=True, slots=True)
 class _WholeFile:
-    """A whole file after some changes: the last state left by others, and who changed it since."""
+    """A file, reviewed as a whole, after some changes: its last state by others, and who changed it since then."""
 
     before: Node | None
     node: Node | None
     exists: bool
     """Whether the file would exist without the authors' changes."""
     mode: int | None
-    """Permission bits that others left; None if unknown."""
+    """Permission bits as last set by others; None if unknown."""
     authors: tuple[str, ...] = ()
     mode_authors: tuple[str, ...] = ()
     since_it_came: tuple[str, ...] = ()
-    """The authors that changed it since others created it, or since the first state."""
+    """The authors that changed the file since others created or deleted it, or since the first state."""
 
     def after(self, author: str, node: Node | None) -> "_WholeFile":
         """The file after one more change."""
@@ -368,7 +368,7 @@ class _WholeFile:
 def _whole_file(states: _FileStates) -> _WholeFile:
     first = states.first
     whole = _WholeFile(first, first, first is not None, first.mode if first else None)
-    # As for lines: if others (an undo) restore a known state, restore its attribution, too.
+    # As with lines: if others restore an earlier state (an undo), the authors of that state apply again.
     known = {_kind_and_digest(first): whole}
     for author, node in states.nodes:
         found = known.get(_kind_and_digest(node)) if author == OTHERS else None
@@ -421,7 +421,7 @@ def _text_diff(
 
 
 def _with_parts(file: ReviewedFile, parts: Sequence[ReviewPart]) -> ReviewedFile:
-    """Give each part an id, a digest of path and content; identical parts are numbered."""
+    """Return the file with an id for each part: a digest of path and content, numbered for identical parts."""
     times: Counter[str] = Counter()
     named = []
     for part in parts:
@@ -449,14 +449,14 @@ def _file_text(files: HostFiles, path: str, node: Node | None) -> str | None:
 
 
 def _file_bytes(files: HostFiles, path: str, node: Node) -> bytes | None:
-    """Return a node's bytes, if necessary from the backups or the unchanged file; None if too large."""
+    """Return a node's bytes, if necessary from the backups or the file; None if too large or changed since."""
     if node.bytes > MAX_REVIEWED_FILE_BYTES:
         return None
     return node_bytes(files, path, node, MAX_REVIEWED_FILE_BYTES)
 
 
 def _add_state(nodes: list[tuple[str, Node | None]], node: Node | None) -> None:
-    """Add a found node to the states as a change by others; if it equals the last, only its mode."""
+    """Add the node that is on disk as a change by others; if it equals the last state, take only its mode."""
     author, last = nodes[-1]
     if not same_nodes(node, last):
         nodes.append((OTHERS, node))
@@ -469,7 +469,7 @@ def _kind_and_digest(node: Node | None) -> tuple[str, str] | None:
 
 
 def _is_folder(node: Node) -> bool:
-    """Whether a node is a folder that was not moved as one with its content."""
+    """Whether a node is a folder, other than one that was moved with its contents."""
     return node.kind == "folder" and node.held is None
 
 

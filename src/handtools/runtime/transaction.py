@@ -32,14 +32,14 @@ MAX_NAMED_PATHS = 5
 def commit_transaction(
     workspace: Workspace, call: Call, transaction: Transaction, *, ordinal: int
 ) -> RecordedChanges:
-    """Apply a transaction and journal it. Blocking. The caller has locked every path.
+    """Apply a transaction and record it in the journal. Blocking. The caller must have locked every path.
 
     `ordinal` counts the entries of this run of the call, so that a rerun does not repeat a recorded one.
     """
     entries, changes = workspace.journal.entries, transaction.changes
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
     if transaction.happened:
-        # Record intent and completion together: recovery would roll back an entry that is only intended.
+        # Record intent and completion together: recovery would roll back an entry that has only an intent.
         with _failure_says("The changes were already made."), workspace.journal.together():
             entry = _open_entry(workspace, call, transaction, steps, ordinal)
             entries.finish(entry)
@@ -76,7 +76,7 @@ def _open_entry(
 
 
 def _modification_times(workspace: Workspace, changes: Iterable[Change]) -> dict[str, float]:
-    """Return the modification times of the files that changes replace, by path."""
+    """Return the modification times of the files to be replaced, by path."""
     times = {}
     for change in changes:
         if change.before is not None:
@@ -94,14 +94,14 @@ def _perform(workspace: Workspace, entry: int, writes: Sequence[PlannedWrite]) -
         if isinstance(failure, ToolError) and failure.unsettled:
             entries.unsettled.add(entry)
         else:
-            # If the journal fails, too, the next call settles the entry; report the original error.
+            # If the journal fails, too, the next call closes the entry; report the original error.
             with contextlib.suppress(HostError):
                 _close_entry(entries.void, entries, entry)
         raise
 
 
 def _close_entry(how: Callable[[int], None], entries: ChangeEntries, entry: int) -> None:
-    """Close an entry with `finish` or `void`; if the journal fails, the next call settles it."""
+    """Close an entry with `finish` or `void`; if the journal fails, mark it for the next call to close."""
     try:
         how(entry)
     except BaseException:
@@ -112,7 +112,7 @@ def _close_entry(how: Callable[[int], None], entries: ChangeEntries, entry: int)
 
 @contextmanager
 def _failure_says(what_is_so: str) -> Iterator[None]:
-    """Context manager that adds the state of the files to an error about the journal."""
+    """Context manager that adds a sentence about the state of the files to errors of the journal."""
     try:
         yield
     except HostError as failure:
@@ -125,7 +125,7 @@ def _shortened_path_list(paths: Sequence[str]) -> str:
 
 
 def _with_known_ref(entries: ChangeEntries, write: PlannedWrite) -> PlannedWrite:
-    """Reuse the backup reference from an earlier change of the same large file."""
+    """Return the write with the backup reference recorded by an earlier change of the same large file, if any."""
     before = write.change.before
     if before is None or before.held is None or not before.data:
         return write
@@ -138,15 +138,15 @@ def _with_known_ref(entries: ChangeEntries, write: PlannedWrite) -> PlannedWrite
 
 
 def lock_keys(paths: Iterable[str]) -> list[str]:
-    """Return the lock keys for changed paths; if there are very many, only the first ones.
+    """Return the lock keys for changed paths, up to a limit.
 
-    Unlocked paths are safe, too, because each file is compared before it is replaced.
+    The remaining paths are safe without a lock, because each file is compared before it is replaced.
     """
     return sorted(paths)[:MAX_LOCKED_PATHS]
 
 
 async def settle_unfinished(workspace: Workspace) -> list[str]:
-    """Settle transactions that this process left open after a disk error; return a sentence for each."""
+    """Finish or roll back transactions that a disk error left open in this process; return a sentence for each."""
     entries = workspace.journal.entries
     left = [entry for entry in entries.open() if entry.id in entries.unsettled]
     entries.unsettled &= {entry.id for entry in left}
@@ -206,7 +206,7 @@ def _recover_entry(workspace: Workspace, entry: ChangeEntry) -> str:
             entry, f"and is not recovered yet; the next call tries again. {problem}", []
         )
     except (HandtoolsError, ValueError, LookupError, RecursionError) as problem:
-        # Void the entry: retrying would fail again and break every call. Report it once.
+        # Void the entry, so that this is reported once: retrying would fail again and break every call.
         _close_entry(entries.void, entries, entry.id)
         paths = _shortened_path_list([step.change.path for step in steps])
         left = f"and could be neither finished nor rolled back: {problem} Check {paths}."
@@ -237,7 +237,7 @@ def _is_done(workspace: Workspace, write: PlannedWrite) -> bool:
 
 
 def node_at(files: HostFiles, path: str, *, like_node: Node | None) -> Node | None:
-    """Return the node at a recorded path, without following symlinks; None if there is none."""
+    """Return the node at a recorded path; None if there is none or a parent folder is now a symlink."""
     try:
         return files.node(path, like_node=like_node)
     except SymlinkInPath:
@@ -245,7 +245,7 @@ def node_at(files: HostFiles, path: str, *, like_node: Node | None) -> Node | No
 
 
 def node_bytes(files: HostFiles, path: str, node: Node, most: int) -> bytes | None:
-    """Return a file's bytes from its node, the backups or the unchanged file; None beyond `most` bytes."""
+    """Return a file's bytes from its node, the backups or the file; None if over `most` bytes or changed since."""
     if node.held is None or node.known:
         return node.data
     data = None if files.backups is None else files.backups.read(node.held.ref, most)
@@ -255,7 +255,7 @@ def node_bytes(files: HostFiles, path: str, node: Node, most: int) -> bytes | No
 
 
 def node_pieces(files: HostFiles, path: str, node: Node | None) -> Iterator[bytes]:
-    """Yield a file's bytes in pieces, from its node, the backups or the file; if no node, from the file.
+    """Yield a file's bytes in pieces, from its node, the backups or the file; without a node, from the file.
 
     Stops if the bytes can't be read or the file differs from the node.
     """

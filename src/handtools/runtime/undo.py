@@ -1,4 +1,4 @@
-"""Undo, redo and restore of recorded changes; a path that changed since then becomes a conflict."""
+"""Undo, redo and restore of recorded changes; a path that was changed again since then is a conflict."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,11 +43,11 @@ from handtools.text.lines import convert_line_ends
 from handtools.text.paths import folders_above
 
 MAX_RESTORED_FILE_BYTES = 64 << 20
-"""Largest backed-up file, in bytes, that is copied to restore a version."""
+"""Size in bytes up to which a backed-up file is copied to restore a version."""
 
 
 REPLACER_SEARCH_CHANGES = 20
-"""Most changes of a path that are searched for the call that removed a text."""
+"""How many of a path's newest changes are searched for the call that removed a text."""
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class ReversalPlan:
 
     changes: list[Change] = field(default_factory=list)
     reverts: dict[str, list[int]] = field(default_factory=dict)
-    """Reverted touches by path."""
+    """Ids of the reverted touches, by path."""
     conflicts: list[UndoConflict] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class ReversalOptions:
-    """How to revert: note and kind of the journal entry, whether to merge, whether it is a dry run."""
+    """Options of a reversal: note and kind of its journal entry, whether to merge, whether it is a dry run."""
 
     note: str
     merge: bool
@@ -72,7 +72,7 @@ class ReversalOptions:
 
 @dataclass(slots=True)
 class GuardedHistory:
-    """The history port for one call: undo is judged, approved and recorded like any change."""
+    """The history port for one call: an undo is checked, approved and recorded like any other change."""
 
     workspace: Workspace
     files: GuardedFiles
@@ -95,7 +95,7 @@ class GuardedHistory:
     async def redo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
-        """Redo: revert the newest undo of the named changes."""
+        """Redo changes by reverting the newest undo of them."""
         options = ReversalOptions(
             f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
         )
@@ -174,7 +174,7 @@ class GuardedHistory:
     async def _revert_within(
         self, touch: RecordedTouch, path: str, options: "ReversalOptions"
     ) -> UndoOutcome:
-        """Undo one path in a folder that was moved as one; the rest of that change remains."""
+        """Undo one path in a folder that was moved with its contents; the rest of that change remains."""
         plan = await to_thread.run_sync(
             lambda: plan_reversal(self.workspace, [touch], merge=options.merge, within=path)
         )
@@ -192,7 +192,7 @@ class GuardedHistory:
     def _resolved_scope(
         self, scope: UndoScope, name: str, action: Literal["undo", "redo"]
     ) -> tuple[UndoScope, str]:
-        """Return scope and name with `last` resolved to a call, and calls to their ids in the journal."""
+        """Return scope and name for the journal: `last` becomes a call, and calls are given by their stored id."""
         journal, session = self.workspace.journal, self.files.call.session
         if scope in ("call", "since"):
             return scope, journal.call_named(name)
@@ -228,7 +228,7 @@ class GuardedHistory:
         return next((version.at for version in recorded if version.number == touch.id), None)
 
     def _touches_of_emptied_folders(self, touch: RecordedTouch) -> list[RecordedTouch]:
-        """List the touches of folders created for a file that contain nothing else, deepest first."""
+        """List the touches of folders created for a file that contain nothing but that file, deepest first."""
         if touch.before is not None:
             return []
         made = {each.path: each for each in self.workspace.journal.entries.touches(touch.entry)}
@@ -247,7 +247,7 @@ class GuardedHistory:
         return folders
 
     def _moved_along(self, path: str) -> Iterator[RecordedTouch]:
-        """Yield the touches of folders that were moved as one and contain a path."""
+        """Yield the touches of parent folders that were moved with their contents, including this path."""
         for above in parent_folders(path):
             for touch in self.workspace.journal.entries.selected("path", above):
                 with suppress(NotFound):
@@ -265,18 +265,18 @@ class GuardedHistory:
         named = entries.selected(scope, name)
         if scope == "path" and named and self._is_restore(named[0]):
             return entries.touches(named[0].entry)[::-1]
-        # Ignore changes reverted by a redo: a second redo continues with the previous undo.
+        # Ignore undos that were already redone: a second redo reverts the undo before them.
         takers = {t.reverted_by for t in named if t.reverted_by is not None}
         undos = [entry for entry in takers if entries.kind(entry) == "undo"]
         if not undos and scope == "path":
-            # The path was undone out of a folder moved as one, whose change is not marked as reverted.
+            # If only a part of a moved folder was undone, the folder's change is not marked as reverted.
             undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]
         if not undos:
             raise NothingToUndo(f"No change of {scope} `{name}` was undone.", hint="`log` lists the calls.")
         return entries.touches(max(undos))[::-1]
 
     def _is_restore(self, touch: RecordedTouch) -> bool:
-        """Whether a touch is the restore of an old version by the undo tool."""
+        """Whether the undo tool made this touch to restore an old version."""
         entries, calls = self.workspace.journal.entries, self.workspace.journal.calls
         if touch.kind != "change" or touch.reverted_by is not None:
             return False
@@ -316,16 +316,16 @@ class GuardedHistory:
 def plan_reversal(
     workspace: Workspace, touches: Iterable[RecordedTouch], *, merge: bool, within: str = ""
 ) -> ReversalPlan:
-    """Plan the changes that revert touches, newest first, and find conflicts; writes nothing.
+    """Plan the changes that revert touches, given newest first, and find conflicts; writes nothing.
 
-    With `within`, only for that path and paths below it.
+    With `within`, only changes at that path and below it are reverted.
     """
     plan = ReversalPlan()
     parts_by_path: dict[str, list[ReversalPart]] = {}
     for part in reversal_parts(workspace, list(touches), plan.conflicts, within=within):
         parts_by_path.setdefault(part.change.path, []).append(part)
     for path, group in parts_by_path.items():
-        # A removed node is compared with its recorded bytes, or size and time.
+        # If the change removed the node, compare what is there now with the node before the change.
         now = node_at(workspace.files, path, like_node=group[0].change.after or group[0].change.before)
         node = now
         for part in group:
@@ -347,7 +347,7 @@ def plan_reversal(
 
 
 def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
-    """Add missing folders of restored paths: a single file of a removed folder can be restored."""
+    """Add missing parent folders, so that a single file of a removed folder can be restored."""
     coming = folders_above(change.path for change in plan.changes if change.after)
     for folder in coming - {change.path for change in plan.changes}:
         if node_at(workspace.files, folder, like_node=None) is None:
@@ -356,7 +356,7 @@ def _add_missing_folders(workspace: Workspace, plan: ReversalPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReversalPart:
-    """One change to revert and the touch it belongs to."""
+    """One change to revert, the touch it belongs to, and when that was made."""
 
     change: Change
     touch: int
@@ -370,7 +370,10 @@ def reversal_parts(
     *,
     within: str = "",
 ) -> list[ReversalPart]:
-    """Load the changes of touches; splits folders moved as one if their content changed since then."""
+    """Load the changes of touches, and add those whose content was pruned to `conflicts`.
+
+    The change of a folder moved with its contents is split into files if the contents changed since then.
+    """
     every = []
     paths = {touch.path for touch in touches}
     made_at = {
@@ -402,7 +405,7 @@ def reversal_parts(
 
 
 def _folder_is_used(workspace: Workspace, change: Change, path: str) -> bool:
-    """Whether a change is at or below a path, or creates a missing parent folder."""
+    """Whether reverting a change affects paths at or below `path`, or restores a missing parent folder of it."""
     if f"{change.path}/".startswith(f"{path}/"):
         return True
     on_the_way = path.startswith(f"{change.path}/") and change.after is None
@@ -410,14 +413,14 @@ def _folder_is_used(workspace: Workspace, change: Change, path: str) -> bool:
 
 
 def _is_unchanged_folder(workspace: Workspace, change: Change, paths: Collection[str]) -> bool:
-    """Whether a folder is unchanged and can be reverted as one."""
+    """Whether a folder and its contents are unchanged since the change, so that it can be reverted in one step."""
     if any(path.startswith(f"{change.path}/") for path in paths):
         return False
     return same_nodes(change.after, node_at(workspace.files, change.path, like_node=change.after))
 
 
 def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | UndoConflict:
-    """Return the change from the current node back to the one before, merged if needed; or a conflict."""
+    """Return the change from the current node to the one before `change`, merged if needed; or a conflict."""
     before, after = change.before, change.after
     if same_nodes(after, node) or (same_nodes(before, node) and not _has_different_refs(before, node)):
         return Change(change.path, node, before)
@@ -433,7 +436,7 @@ def _step_back(change: Change, node: Node | None, *, merge: bool) -> Change | Un
     source = decode(node.data)
     plain_node = Node(
         "file", node.data, node.mode
-    )  # not backed up by a move: record the bytes of the current file
+    )  # without a backup reference, so that the bytes of the current file are recorded
     return Change(change.path, plain_node, Node("file", source.encode(merged), node.mode))
 
 
@@ -449,7 +452,7 @@ def _merged_text(*, base_node: Node | None, our_node: Node | None, their_node: N
 
 
 def _keep_used_repositories(workspace: Workspace, plan: ReversalPlan, since: float) -> None:
-    """Keep repositories consistent: skip those with a conflict, keep the objects of those used since then.
+    """Keep git repositories consistent: don't change any with a conflict, nor delete objects of any used since.
 
     Later commits may build on a commit that is undone; without its objects they would be broken.
     """
@@ -477,7 +480,7 @@ def _removes_objects(change: Change, folder: str | None) -> bool:
 
 
 def _is_used_since(workspace: Workspace, folder: str, plan: ReversalPlan, since: float) -> bool:
-    """Whether a file in a repository, other than those being undone, was written later."""
+    """Whether any file in a repository, other than those being undone, was written after the time `since`."""
     own = {change.path for change in plan.changes}
     waiting = [folder]
     while waiting:
@@ -491,7 +494,7 @@ def _is_used_since(workspace: Workspace, folder: str, plan: ReversalPlan, since:
 
 
 def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
-    """Replace deletions of folders that are no longer empty by conflicts."""
+    """Turn the deletion of each folder that would not be empty into a conflict."""
     going = {change.path for change in plan.changes if change.after is None}
     for change in list(plan.changes):
         if change.before is None or change.before.kind != "folder" or change.before.held:

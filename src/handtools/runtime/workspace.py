@@ -31,7 +31,7 @@ class OwnedOutputs:
         self.store.put(data, name=name)
 
     def get(self, name: str) -> bytes:
-        """Return the bytes of a name; raises `KeyError` if it is missing or belongs to another owner."""
+        """Return the output with this name; raises `KeyError` if there is none or it belongs to another owner."""
         return self.store.get(self._checked_own_name(name))
 
     def part(self, name: str, start: int, size: int | None) -> bytes:
@@ -58,7 +58,7 @@ class OwnedOutputs:
 
 MAX_RECENT_FILE_BYTES = 256 << 10
 MAX_RECENT_BYTES = 1 << 20
-"""Most bytes of all cached files in total."""
+"""Most bytes that all cached files may have in total."""
 
 
 class RecentFiles:
@@ -79,7 +79,7 @@ class RecentFiles:
         return node
 
     def keep(self, path: str, node: Node) -> None:
-        """Cache a file's node."""
+        """Cache a file's node, unless it is too large or more than plain bytes."""
         with self._lock:
             self._drop(path)
             if node.mode is not None or node.held or len(node.data) > MAX_RECENT_FILE_BYTES:

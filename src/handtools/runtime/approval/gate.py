@@ -26,7 +26,7 @@ from handtools.text.visible_text import visible_line, with_visible_characters
 
 
 class ApprovalPending(HandtoolsError):
-    """Raised when an approval request is unanswered; the call ends as pending and reruns on the answer."""
+    """Raised if an approval request has no reply yet; the call ends as pending and runs again after the reply."""
 
     def __init__(self, approval: Approval) -> None:
         super().__init__(approval.title)
@@ -47,11 +47,11 @@ class ApprovalGate:
     granted: frozenset[str] = field(default_factory=frozenset)
     """Fingerprints of the effects that the user approved for this call."""
     used: set[str] = field(default_factory=set)
-    """The approved fingerprints that were used in this run of the call."""
+    """The approved fingerprints whose effects occurred in this run of the call."""
     reply: Reply | None = None
-    """A reply sent with the call, for the first approval request that it matches."""
+    """A reply that was sent with the call; it answers the first approval request it fits."""
     strictest: Decision | None = None
-    """The strictest policy decision on an effect of this run of the call, for the log."""
+    """The strictest policy decision on any effect in this run of the call, for the log."""
 
     def judge(self, effect: Effect) -> Decision:
         """Check an effect against the policy and return the decision; raises `Denied`.
@@ -86,7 +86,7 @@ class ApprovalGate:
             if not question:
                 return
             decision = Decision("ask", "review", question, decision.target)
-        # In a thread: the diff of a large file takes long and would block other calls.
+        # In a thread: the diff of a large file takes a long time and would block other calls.
         approval = await to_thread.run_sync(self.question, effect, decision)
         if approval.fingerprint in self.granted:
             self.used.add(approval.fingerprint)
@@ -135,7 +135,7 @@ class ApprovalGate:
 
 
 def unattended_reply(policy: Policy) -> Reply | None:
-    """Return the policy's own reply to approval requests; None if it leaves them to a user."""
+    """Return the reply that the policy gives if there is no user to ask; None if calls then stay pending."""
     if policy.unattended == "ask":
         return None
     message = "No user is available to approve this; the policy's `unattended` setting decided."
@@ -143,8 +143,8 @@ def unattended_reply(policy: Policy) -> Reply | None:
 
 
 def settle_reply(journal: Journal, call: Call, approval: Approval, reply: Reply) -> None:
-    """Process a reply: record it, store lasting grants, or raise `Denied`."""
-    with suppress(HostError):  # only session reports need it
+    """Record a reply and store its lasting grants; raises `Denied` if the user denied the request."""
+    with suppress(HostError):  # only session reports need this record
         journal.calls.note_answer(approval, reply)
     if not reply.allow:
         hint = reply.message or "Do something else, or ask the user what they want."
@@ -163,7 +163,7 @@ SHOWN_COMMAND_CHARS = 60
 
 
 def approval_grant_lines(effect: Effect, decisions: Iterable[Decision]) -> list[str]:
-    """Return a grant line for each target that needs approval; the request is skipped if all are stored."""
+    """Return a grant line for each target that needs approval. If all are stored, the user is not asked."""
     asked = [decision for decision in decisions if decision.verdict == "ask"]
     lines = (
         f"{effect.kind} {granted} ({each.rule})"
@@ -181,7 +181,7 @@ def _grant_targets(effect: Effect, target: str) -> list[str]:
 
 
 def _grant_command(run: CommandRun, target: str) -> list[str]:
-    """Describe a command for a grant: its prefix and each option, or exactly this command by its digest.
+    """Return the grant targets for a command: its prefix and each option, or a digest of exactly this command.
 
     A later command is covered if its prefix and options were all granted.
     """
@@ -241,15 +241,15 @@ crontab at mount umount reboot shutdown tee cp tar zip unzip 7z tmux screen psql
 mongosh
 """
 MAX_REMEMBERED_OPTIONS = 8
-"""A command with more options is only remembered exactly as written."""
+"""Most options for which a command is remembered by prefix and options; with more, only exactly as written."""
 _REMEMBERED_OPTION = re.compile(
     r"-(?!-\Z).*|@.+|/[A-Za-z]+[:=].*|[A-Za-z_][\w.-]*[:+?!]?=(?!=).*", re.DOTALL
 )
 """An option (`-x`, `/p:x`), a file with options (`@file`) or a setting (`CC=x`), but not a bare `--`."""
 _COUNT_OPTION = re.compile(r"(-[nABCj]?)[0-9]+")
-"""A number of lines, results or jobs, as in `tail -20` and `make -j8`."""
+"""An option with a number of lines, results or jobs, as in `tail -20` and `make -j8`."""
 _PROGRAMS_WITH_AT_NAMES = frozenset({"git", "npm", "pnpm", "yarn", "bun"})
-"""Programs for which `@name` is a revision or a package."""
+"""Programs for which `@name` is a revision or a package, not a file with options."""
 
 
 def _split_prefixes(text: str) -> list[str]:
@@ -265,9 +265,9 @@ _COMMANDS_WITHOUT_PREFIX = frozenset(_PROGRAMS_WITHOUT_PREFIX.split()) | frozens
 
 
 def always_allow_prefix(words: CommandWords) -> CommandWords | None:
-    """Return the prefix by which similar commands are allowed.
+    """Return the prefix that "always allow" covers for a command.
 
-    Returns None if only this exact command may be allowed.
+    None if only this exact command can be allowed.
     """
     name, two = words[0], " ".join(words[:2])
     length = _PREFIX_WORDS.get(two, _PREFIX_WORDS.get(name, 1))

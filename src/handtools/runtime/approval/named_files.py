@@ -1,4 +1,4 @@
-"""The workspace files that a command names, as they are when its approval is requested."""
+"""Find the workspace files that a command names, with their content at the time of the approval request."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ _RUN_NO_FILE = frozenset({
     "nl", "printf", "pwd", "readlink", "realpath", "rev", "rg", "rm", "rmdir", "sha256sum", "sleep", "sort",
     "stat", "tac", "tail", "tee", "test", "touch", "tr", "true", "type", "uniq", "wc", "which",
 })  # fmt: skip
-"""Programs that read or move files but run none, unless an option in the hazard table makes them."""
+"""Programs that read or move files but don't run any, except with an option in the hazard table."""
 
 
 _FILES_OF_PROGRAMS = {
@@ -44,10 +44,9 @@ _FILES_OF_PROGRAMS = {
 def words_that_may_name_programs(script: Script) -> tuple[str, ...]:
     """Return the words of a script that may name files it runs; none if it only reads or moves files.
 
-    It is not known here whether a word is a program, a script for an interpreter or data. The result has
-    the words as written, split at white space and shell operators, and the unquoted words of the commands.
-    For each word it also has the parts after each slash, since `$PWD/x` and `a/../x` may be `x`. Files that
-    well-known programs run by default are added.
+    Words can't be classified as programs, scripts or data here, so the result has all words as written, split at
+    white space and shell operators, and the unquoted words of the commands. It also has the rest of each word
+    after each slash, since `$PWD/x` and `a/../x` may be `x`, and files that well-known programs run by default.
     """
     if script.parts and all(words[0] in _RUN_NO_FILE and not find_hazards(words) for words in script.parts):
         return ()
@@ -64,7 +63,7 @@ def words_that_may_name_programs(script: Script) -> tuple[str, ...]:
 
 
 def _ends_after_slashes(word: str) -> list[str]:
-    """Return a word, and the parts of it after each slash."""
+    """Return a word, and the rest of it after each slash."""
     parts = word.split("/")[-MAX_WORD_PARTS:]
     return [word, *("/".join(parts[at:]) for at in range(1, len(parts)))]
 
@@ -72,7 +71,7 @@ def _ends_after_slashes(word: str) -> list[str]:
 MAX_NAMED_FILES = 40
 MAX_NAMED_FOLDERS = 8
 MAX_HASHED_BYTES = 64 << 20
-"""Most bytes hashed for one command; for further files, size and time are used."""
+"""Most bytes hashed for one command; beyond that, a file's size and time stand in for its digest."""
 _PIECE_BYTES = 1 << 20
 
 

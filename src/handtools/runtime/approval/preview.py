@@ -1,4 +1,4 @@
-"""The preview of an approval request: title, notes, diff or script; a cut states how much is hidden."""
+"""The preview of an approval request: title, notes, diff or script. If it is cut, it says how much is hidden."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -94,7 +94,7 @@ class _PreviewText:
         return "\n".join([*rows, without_long_blanks(with_visible_characters(script))])
 
     def _note(self, name: str, text: str) -> Iterator[str]:
-        """Yield a note as comment lines; one with several lines is put below its name."""
+        """Yield a note as comment lines: after its name, or below it if the note has several lines."""
         rows = self._clip_and_count_hidden(text, MAX_PREVIEW_NOTE_LINES)
         if "\n" not in rows:
             yield f"# {name}: {rows}"
@@ -114,7 +114,7 @@ class _PreviewText:
         if len(every) > MAX_PREVIEW_PATHS:
             rows.append(f"# [… {len(every) - MAX_PREVIEW_PATHS} more paths …]")
         room = max(MIN_FILE_DIFF_LINES, MAX_PREVIEW_LINES // len(every))
-        # One-line descriptions are in the list above already.
+        # Changes described in one line are in the list above already.
         diffs = [piece for change in every if "\n" in (piece := _read_by_a_person(change)).rstrip("\n")]
         return "\n".join([*rows, "", *(self._clip_and_count_hidden(piece, room) for piece in diffs)])
 
@@ -142,7 +142,7 @@ def changes_diff(changes: ChangeSet) -> str:
 
 
 def _read_by_a_person(change: Change) -> str:
-    """Return a diff without the carriage returns of CRLF files; new ones stay visible."""
+    """Return a diff for a user to read, without the carriage returns of CRLF files; added ones stay visible."""
     is_edit = change.before is not None and change.after is not None
     return diff_without_carriage_returns(_change_diff(change)) if is_edit else _change_diff(change)
 

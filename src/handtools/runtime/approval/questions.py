@@ -1,6 +1,6 @@
-"""An approval request after its call has ended as pending: get a reply, claim it, and wait for the outcome.
+"""Handle an approval request after its call has ended as pending: get a reply, claim it, await the outcome.
 
-The first reply counts, whichever process it is given in. The executor resumes and withdraws calls.
+The first reply counts, no matter which process it comes from. The executor resumes and withdraws calls.
 """
 
 import time
@@ -19,7 +19,7 @@ from handtools.runtime.journal.calls import PendingCall
 from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS
 
 ANSWER_POLL_SECONDS = 0.1
-"""Interval in seconds at which a process polls for an answer given in another process."""
+"""Interval in seconds at which a process checks for a reply given in another process."""
 
 
 def answers_request(reply: Reply, approval: Approval) -> bool:
@@ -30,7 +30,7 @@ def answers_request(reply: Reply, approval: Approval) -> bool:
 
 
 class ClaimedReply(NamedTuple):
-    """The pending call that a reply is for, and the claim on running it."""
+    """The pending call that a reply is for, and which process runs it."""
 
     pending: PendingCall | None
     """None if the call is not pending."""
@@ -39,7 +39,7 @@ class ClaimedReply(NamedTuple):
 
 
 def claim_reply(journal: Journal, call_id: str, reply: Reply) -> ClaimedReply:
-    """Reply to a pending call, unless it has a reply already."""
+    """Reply to a pending call, unless it has a reply already or the reply is for an earlier request."""
     pending = journal.calls.suspended(call_id)
     if pending is None or not answers_request(reply, pending.approval):
         return ClaimedReply(pending, None)
@@ -50,7 +50,7 @@ def claim_reply(journal: Journal, call_id: str, reply: Reply) -> ClaimedReply:
 async def ask_until_settled(
     result: Result[Any], approver: Approver, resume: Callable[[str, Reply], Awaitable[Result[Any]]]
 ) -> Result[Any]:
-    """While a result is pending, ask for a reply and resume the call with it; None leaves it pending."""
+    """While a result is pending, ask the approver and resume the call; without a reply it stays pending."""
     while (approval := result.request) is not None:
         reply = await approver(approval)
         if reply is None:
@@ -87,6 +87,6 @@ async def wait_for_reply(journal: Journal, call_id: str, *, only_if_watched: boo
 
 
 async def wait_while_answered(journal: Journal, call_id: str) -> None:
-    """Wait while another process resumes a call: until the call has ended, is pending again, or it died."""
+    """Wait while another process resumes a call, until the call ends, is pending again, or that process dies."""
     while call_id in await to_thread.run_sync(journal.answers.answered):  # noqa: ASYNC110 - another process
         await anyio.sleep(ANSWER_POLL_SECONDS)

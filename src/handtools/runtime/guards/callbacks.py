@@ -1,4 +1,4 @@
-"""Guarded callbacks: checked by policy, run once per call; failures become tool errors."""
+"""Guarded callbacks: checked by the policy and run at most once per call; failures become tool errors."""
 
 import asyncio
 import logging
@@ -27,12 +27,12 @@ from handtools.text.encoding import without_surrogates
 
 
 class StrayCancellation(Exception):
-    """Raised when a callback was cancelled although the call was not."""
+    """Raised if a callback was cancelled although its call was not."""
 
 
 @contextmanager
 def only_own_cancellation() -> Iterator[None]:
-    """Context manager that re-raises a cancellation only if the current task itself was cancelled.
+    """Context manager that turns a cancellation into `StrayCancellation` unless the current task was cancelled.
 
     Awaiting a cancelled task raises the same exception as being cancelled; the task's count of cancellation
     requests distinguishes the two.
@@ -50,7 +50,7 @@ def _count_cancellations() -> int:
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        # Not asyncio (trio): only the event loop itself can raise its cancellation exception.
+        # Under trio there is nothing to count: only its event loop can raise a cancellation.
         return 0
     return task.cancelling() if task else 0
 
@@ -63,7 +63,7 @@ _depth: ContextVar[int] = ContextVar("delegation depth of this call", default=0)
 
 
 def guarded_callbacks(callbacks: Callbacks, files: GuardedFiles) -> Callbacks:
-    """Wrap the callbacks for one call: checked by policy, run at most once, failures become tool errors."""
+    """Wrap the callbacks for one call: checked by the policy, run at most once, with failures as tool errors."""
     if callbacks == Callbacks():
         return callbacks
     return replace(
@@ -130,7 +130,10 @@ def _depth_of(files: GuardedFiles) -> int:
 async def _run_callback_once(
     files: GuardedFiles, name: str, act: Callable[[], Awaitable[str]], said: str
 ) -> str:
-    """Run a callback unless this call already did: a call resumed after approval or a crash runs again."""
+    """Run a callback, or return its earlier result if this call has already run it.
+
+    A call that is resumed after approval or a crash runs again from the start.
+    """
     runs, call_id = files.workspace.journal.callback_runs, files.call.id
     if not await to_thread.run_sync(runs.begin, call_id, name):
         known = await to_thread.run_sync(runs.result, call_id, name)

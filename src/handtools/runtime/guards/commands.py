@@ -1,4 +1,4 @@
-"""Guarded commands: checked by policy before they run; their changes are checked, applied and recorded."""
+"""Guarded commands: checked by the policy before they run; their file changes are checked, applied, recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,9 +36,9 @@ from handtools.text.truncation import clip_text
 NO_UNDO_NOTE = "Its changes were not captured and can't be undone."
 COMMAND_CHANGE_NOTE = "by a command"
 HELD_OUTPUT_LINES, HELD_OUTPUT_BYTES = 400, 15_000
-"""Most output shown for a command whose changes are pending approval."""
+"""Most lines and bytes of output shown for a command whose changes are pending approval."""
 MAX_TIMES_ASKED = 5
-"""Most approval requests for a command whose files change while the user answers."""
+"""Most approval requests for one command if the files it names keep changing before the user answers."""
 HELD_CHANGES_QUESTION = "Its changes are not applied until the user has approved them."
 
 
@@ -52,7 +52,7 @@ class GuardedCommands:
     announce: Callable[[Event], None]
 
     async def run(self, command: Command) -> CommandExit:
-        """Check and run a command, then apply its changes; it is not rerun when they are approved."""
+        """Check and run a command, then apply its changes. Approving the changes later does not rerun it."""
         ran = await to_thread.run_sync(held_command, self.workspace, self.call)
         if ran is None:
             command = await self._prepare_and_admit(command)
@@ -100,7 +100,7 @@ class GuardedCommands:
         ]
 
     async def job(self, job_id: str, *, timeout: float = 0.0) -> Job:  # noqa: ASYNC109
-        """Return a job after at most `timeout` seconds; requests approval of its changes if needed."""
+        """Wait at most `timeout` seconds for a job and return it; requests approval of its changes if needed."""
         found = await self.workspace.commands.job(job_id, self.call.session_key, timeout=timeout)
         if found.waiting is not None:
             found = replace(
@@ -121,7 +121,7 @@ class GuardedCommands:
         return _job_with_output_path(await self.workspace.commands.kill(job_id, self.call.session_key))
 
     async def publish(self, job_id: str, port: int) -> Job:
-        """Check the address where a job's port would be published, then publish it."""
+        """Publish a job's port to the user, after checking the address with the policy."""
         key, host = self.call.session_key, self.workspace.commands
         where = await host.publishable(job_id, key, port)
         job = await host.job(job_id, key, timeout=0.0)
@@ -136,17 +136,17 @@ class GuardedCommands:
         return _job_with_output_path(job)
 
     def _read_only(self) -> tuple[PathGlobs, ...]:
-        """The paths that a command without overlay must not change, because that needs approval."""
+        """The paths that a command without an overlay can't change, because that needs approval."""
         named = tuple(glob_of_path(each.path) for each in self.files.named_by_git(()))
         return (*self.files.gate.policy.read_only_globs, *([PathGlobs(named)] if named else []))
 
     @property
     def _as_kept(self) -> Call:
-        """The call with the owner's session key as its session, for the host port."""
+        """The call with its session key, which includes the owner, as its session; for the host port."""
         return replace(self.call, session=self.call.session_key)
 
     def _apply_job_changes(self, finished: FinishedCommand, *, review: bool) -> CommandExit | None:
-        """Apply a finished job's changes in its thread; return None if the user must approve them first."""
+        """Apply a finished job's changes in the job's thread; None if it fails or they need approval first."""
         gate = self.files.gate
         attended = gate.approver is not None or gate.policy.unattended == "ask"
         try:
@@ -160,12 +160,12 @@ class GuardedCommands:
         except Denied as denied:
             end = _exit_without_changes(finished, denied)
         except (ToolError, HostError):
-            return None  # reported when the job is queried
+            return None  # the error is reported when the job is queried
         finished.discard()
         return end
 
     async def _apply_after_approval(self, job: Job, finished: FinishedCommand) -> CommandExit:
-        """Apply the changes of a finished job after approval; a denial becomes a note in the exit."""
+        """Get approval for a finished job's changes and apply them; a denial becomes a note in the exit."""
         landing = self._as_job(replace(self.call, id=job.call_id))
         try:
             end = await landing.landed(finished, review=job.review)
@@ -176,7 +176,7 @@ class GuardedCommands:
         return end
 
     def _as_job(self, call: Call) -> "GuardedCommands":
-        """Return a copy that records changes for the call that started the job."""
+        """Return a copy that records changes under `call`, the one that started the job."""
         files = replace(self.files, call=call, held=frozenset(), recorded_changes=[], read_nodes={})
         return replace(self, call=call, files=files)
 
@@ -190,7 +190,7 @@ class GuardedCommands:
         return review or bool(ruled.question) or verdict == "ask"
 
     async def _prepare_and_admit(self, command: Command) -> Command:
-        # Check, show and run this snapshot of the shell state, even if the session changes in the meantime.
+        # Use this snapshot of the shell state to check, show and run the command, even if the session changes.
         inherited = await to_thread.run_sync(
             self.workspace.commands.inherited_shell_state, self.call.session_key
         )
@@ -212,9 +212,9 @@ class GuardedCommands:
         return command
 
     async def _admit_with_named_files(self, run: CommandRun) -> None:
-        """Return if the user or a grant allows a command with the current content of the files it names.
+        """Return only if a command, with the current content of the files it names, is allowed or approved.
 
-        If a file changed while the user answered, the approval is void and is requested again.
+        If a file changed before the user answered, the approval is void and is requested again.
         """
         seen = await to_thread.run_sync(self._with_named_files, run)
         for _ in range(MAX_TIMES_ASKED):

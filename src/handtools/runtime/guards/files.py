@@ -87,15 +87,15 @@ def split_skill_path(path: str) -> tuple[str, str]:
 OUTPUT_SCHEME = "output:"
 """Path prefix of stored command outputs, which are read-only."""
 READ_ONLY_SCHEMES = (OUTPUT_SCHEME, SKILL_SCHEME)
-"""Prefixes of read-only paths outside the workspace."""
+"""Prefixes of paths that are outside the workspace and read-only."""
 LOCK_TIMEOUT_SECONDS = 30.0
 SIMILAR_PATH_SEARCH_SECONDS = 2.0
-"""Time limit for the search for a missing file's new path, in seconds."""
+"""Time limit in seconds for finding the new path of a missing file."""
 MAX_NEAR_HINTS = 2
 """Most missing paths of one call for which similar names are looked up."""
 _GLOB_CHARACTERS = frozenset("*?[]{}!\\")
 MAX_PATH_OPEN_TRIES = 16
-"""Most attempts to open a path whose symlinks keep changing; more indicate an attack."""
+"""Most attempts to open a path whose symlinks keep changing, which indicates an attack."""
 T = TypeVar("T")
 UNTHREADED_READ_BYTES = 256 << 10
 """Files up to this size are read without a thread if reading is fast."""
@@ -110,16 +110,16 @@ class GuardedFiles:
     gate: ApprovalGate
     announce: Callable[[Event], None]
     held: frozenset[str] = frozenset()
-    """Located paths that the call has locked from its start."""
+    """Located paths that have been locked for the call since its start."""
     recorded_changes: list[RecordedChanges] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
-    """The transactions of `recorded_changes`, with the bytes, for the after-change steps."""
+    """The transactions behind `recorded_changes`, including the bytes, for the after-change steps."""
     linked: dict[str, int] = field(default_factory=dict)
     """Number of other hard links to each replaced file; they keep the old content."""
     read_nodes: dict[str, Node] = field(default_factory=dict)
     """Files that the agent read in this call, by located path; recorded when the call ends."""
     hints: dict[str, str] = field(default_factory=dict)
-    """Cached hints for missing paths: a tool and the executor both ask, and it takes a search."""
+    """Cached hints for missing paths, because both the tool and the executor ask and each takes a search."""
 
     async def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Return the bytes of a regular file, or `size` of them from offset `start`."""
@@ -204,7 +204,7 @@ class GuardedFiles:
         return now
 
     async def missing_path_hint(self, path: str) -> str:
-        """Return a hint where a missing path went, or similar names; empty if nothing was found."""
+        """Return a hint about where a missing path went, or similar names; empty if nothing was found."""
         if path.startswith(READ_ONLY_SCHEMES):
             return ""
         if path not in self.hints:
@@ -266,18 +266,18 @@ class GuardedFiles:
         )
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
-        """Apply changes: check the policy, ask if needed, compare with the content read, write, record."""
+        """Apply changes: check the policy, ask if needed, check that files are as last read, write, and record."""
         return await self.apply_transaction(Transaction(changes))
 
     async def apply_transaction(self, transaction: Transaction) -> RecordedChanges:
-        """Apply a transaction like `apply`."""
+        """Apply a transaction in the same way as `apply`."""
         done = await to_thread.run_sync(self._apply_if_plain, transaction)
         if isinstance(done, Transaction):
             return await self.land(done, question=await to_thread.run_sync(self.question, done.changes))
         return self._announce_changes(done)
 
     async def land(self, transaction: Transaction, *, question: str = "") -> RecordedChanges:
-        """Apply changes with resolved paths; with a `question`, only if the user approves."""
+        """Apply a transaction whose paths are resolved; with a `question`, only if the user approves."""
         changes = transaction.changes
         await self.gate.admit(changes, question=question)
         async with AsyncExitStack() as stack:
@@ -290,7 +290,7 @@ class GuardedFiles:
                 await recover_transactions(
                     self.workspace, held={*self.held, *changes.paths}, only_held=True
                 )
-            # The thread is never abandoned: even if the call is cancelled, the journal entry is closed.
+            # Cancelling the call doesn't abandon this thread, so the journal entry is always closed.
             done = await to_thread.run_sync(self._commit, transaction)
         return self._announce_changes(done)
 
@@ -303,7 +303,10 @@ class GuardedFiles:
         return recorded
 
     def _apply_if_plain(self, transaction: Transaction) -> RecordedChanges | Transaction:
-        """Apply changes that are allowed and locked; otherwise return the completed transaction."""
+        """Apply the changes if all are allowed and their paths are locked.
+
+        Otherwise return the transaction with paths resolved and missing parent folders added.
+        """
         full = self._with_parent_folders(transaction.changes)
         plain = (
             self.held.issuperset(full.paths)
@@ -315,7 +318,7 @@ class GuardedFiles:
         return self._commit(completed) if plain else completed
 
     def question(self, changes: ChangeSet) -> str:
-        """Return why changes need approval although rules allow them, e.g. symlinks to outside."""
+        """Return why changes that rules allow still need approval, such as a symlink to outside; empty if not."""
         asked = reason_to_ask(changes.changes, self.view)
         return f"It would create {asked}." if asked else ""
 
@@ -324,11 +327,11 @@ class GuardedFiles:
         try:
             return self.workspace.files.facts(path) is not None
         except ToolError:
-            return True  # a symlink in the path, or not accessible
+            return True  # a parent folder is a symlink, or the path is not accessible
 
     @property
     def view(self) -> WorkspaceView:
-        """The view of the workspace for rules about content."""
+        """Queries about the workspace for rules that depend on content."""
         files = self.workspace.files
         return WorkspaceView(
             self.is_there,
@@ -341,7 +344,7 @@ class GuardedFiles:
         )
 
     def named_by_git(self, paths: Collection[str]) -> Sequence[GitNamedPath]:
-        """List the paths named by git settings in the repositories that contain some paths."""
+        """List the paths that git settings name, in the repositories that contain the given paths."""
         return self.workspace.files.git_named_paths(paths, has_plain_value)
 
     def is_open(self, path: str) -> bool:
@@ -417,7 +420,7 @@ class GuardedFiles:
             raise output_not_found(path) from None
 
     def _with_parent_folders(self, changes: ChangeSet) -> ChangeSet:
-        """Resolve the paths of changes and add missing parent folders, to check and record them, too."""
+        """Resolve the paths of changes, and add missing parent folders so that they are checked and recorded."""
         files = self.workspace.files
         full_changes: dict[str, Change] = {}
         for change in changes:
@@ -448,16 +451,16 @@ class GuardedFiles:
         return missing[::-1]
 
     def _with_mode(self, located: str, before: Node, after: Node | None, facts: FileFacts | None) -> Node:
-        """Return the node before a change, with its mode if that changes, so that undo can restore it."""
+        """Return the node before a change, including its mode if the change affects that, for undo."""
         if after is None or after.mode is not None:
             return Node(before.kind, before.data, facts.mode if facts else None)
-        # A node read in this call may have its digest already.
+        # Prefer an equal node read in this call: its digest may be computed already.
         seen = self.read_nodes.get(located)
         return seen if seen is not None and seen == before else before
 
 
 def retry_while_links_change(look: Callable[[], T]) -> T:
-    """Run a function that resolves, checks and opens a path; retry if a symlink appeared in between."""
+    """Run a function that resolves, checks and opens a path; retry if a symlink appears between these steps."""
     for _ in range(MAX_PATH_OPEN_TRIES - 1):
         with contextlib.suppress(SymlinkInPath):
             return look()

@@ -1,4 +1,4 @@
-"""Guarded language servers: questions are judged as reads, and hidden files are removed from answers."""
+"""Guarded language servers: queries are checked like reads, and hidden files are removed from the results."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from handtools.runtime.workspace import Workspace
 
 @dataclass(slots=True)
 class GuardedLanguage:
-    """The language server port for one call: judges questions as reads and removes hidden files."""
+    """The language server port for one call: checks queries like reads and removes hidden files from results."""
 
     workspace: Workspace
     gate: ApprovalGate

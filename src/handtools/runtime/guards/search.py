@@ -31,9 +31,9 @@ HIT_CONTEXT_FILE_BYTES = 4 << 20
 HIT_CONTEXT_TOTAL_BYTES = 64 << 20
 """Most bytes read in total for context lines."""
 _NAME = re.compile(r"[\w.-]+")
-"""A glob that is a plain file name, so that no exception to its rule can be below it."""
+"""A glob that is a plain name; exceptions to its rule can't apply to paths below such a name."""
 _SIMPLE = re.compile(r"[\w.*?/ -]+")
-"""Globs with simple syntax that all programs interpret the same; our own code matches the others."""
+"""A glob with simple syntax, which all programs interpret in the same way; other globs are matched by our code."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class GuardedSearch:
     workspace: Workspace
     gate: ApprovalGate
     admitted: set[str] = field(default_factory=set)
-    """Located roots of this call's searches, including files the user approved by name."""
+    """Located roots of this call's searches. They were named in the call and, if needed, approved by the user."""
 
     async def hits(self, patterns: SearchPatterns, scope: SearchScope, *, most: int) -> Hits:
         """Search file contents and return up to `most` hits, sorted by path."""
@@ -87,7 +87,7 @@ class GuardedSearch:
         return await self.workspace.search.find_ignored_paths(paths)
 
     async def read(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The bytes of files with hits, without files that are gone, no longer regular, or very large."""
+        """Return the bytes of files with hits, except files that are gone, no longer regular, or very large."""
         return await to_thread.run_sync(self._read_allowed_files, paths)
 
     def _scope_of_output(self, scope: SearchScope) -> SearchScope:
@@ -100,7 +100,7 @@ class GuardedSearch:
     async def _admit_scope(
         self, scope: SearchScope, *, folder: bool = False
     ) -> tuple[SearchScope, "SearchResultFilter"]:
-        """Resolve and check the root; return the scope with it, and the filter for results."""
+        """Resolve and check the root; return the scope with the resolved root, and the filter for results."""
         _check_globs(scope.include)
         if scope.root in {"", "."}:
             await self.gate.admit(ReadEffect((".",)))

@@ -1,4 +1,4 @@
-"""Guarded web access: checks every host, including redirects, before DNS lookup; respects robots.txt."""
+"""Guarded web access: checks every host, even in redirects, before looking it up in DNS; respects robots.txt."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ _OTHER_SOURCE_HINT = "Try another page, or another source."
 
 @dataclass(slots=True)
 class GuardedWeb:
-    """The web port for one call: checks each host, including redirects, before DNS lookup."""
+    """The web port for one call: checks each host, even in redirects, before looking it up in DNS."""
 
     call: Call
     web: HostWeb
@@ -116,7 +116,7 @@ class GuardedWeb:
 
     @property
     def _unattended(self) -> bool:
-        """Whether visits are allowed without a user to ask; then robots.txt applies."""
+        """Whether the policy allows visits because there is no user to ask; robots.txt applies then."""
         return self.gate.approver is None and self.gate.policy.unattended == "allow"
 
     async def _heed_robots(self, url: Url) -> None:
@@ -173,7 +173,7 @@ _ROBOTS_LINE = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*:[ \t]*([^#\r\n]*)")
 
 
 def robots_allow(text: str, agent: str, path: str) -> bool:
-    """Whether robots.txt allows an agent to fetch a path; the longest rule decides, on a tie `allow`."""
+    """Whether robots.txt allows an agent to fetch a path; the longest matching rule wins, and on a tie `allow`."""
     rules = [
         (len(rule), allowed)
         for rule, allowed in _robots_rules(text, agent)
@@ -213,7 +213,7 @@ def _robots_groups(text: str) -> Iterator[tuple[set[str], list[tuple[str, bool]]
 def _robots_rule_matches(rule: str, path: str) -> bool:
     """Whether a path matches a rule: by prefix, with `*` for anything and `$` for the end.
 
-    Takes time linear in the path per star.
+    Each star takes time linear in the length of the path.
     """
     ends = rule.endswith("$")
     first, *others = rule.removesuffix("$").split("*")

@@ -67,9 +67,9 @@ class Journal:
         return replace(call, owner=self.owner) if self.owner and call.owner != self.owner else call
 
     def own_id(self, name: str) -> str:
-        """Return the stored call id for an id that the owner uses.
+        """Return the id under which a call is stored, given the id that its owner uses.
 
-        Stored ids are unique. Those of named owners are derived from owner and id, so that owners can't reach each
+        For a named owner, the stored id is derived from the owner and the id, so that owners can't reach each
         other's calls.
         """
         if not self.owner or self.calls.has(name):
@@ -77,7 +77,7 @@ class Journal:
         return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
     def call_named(self, name: str) -> str:
-        """Return the stored call id for an id, the number of a change, or a unique prefix of an id.
+        """Return the stored id of the call that a name refers to: an id, a unique id prefix, or a change number.
 
         A name that matches no call is returned unchanged, so that error messages show it as it was sent.
         """
@@ -115,7 +115,7 @@ class Journal:
         return self._database.writing()
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
-        """Copy what was recorded since a position, to store it elsewhere."""
+        """Return a copy of what was recorded since a position, for storing elsewhere."""
         return self._database.copied_since(position)
 
     def record(self, record: CallRecord) -> None:

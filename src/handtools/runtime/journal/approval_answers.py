@@ -1,4 +1,4 @@
-"""Replies to approval requests from any process: the first one counts, and a process that waits runs the call."""
+"""Replies to approval requests from any process. The first one counts; a process waiting for it runs the call."""
 
 import json
 import time
@@ -11,28 +11,31 @@ from handtools.runtime.journal.database import Database
 from handtools.runtime.journal.running_calls import STALE_SECONDS
 
 ClaimKind = Literal["run", "awaited", "taken"]
-"""Process that runs the call: the replying one, one that waits, or (`taken`) that of an earlier reply."""
+"""Process that runs the call after a reply: with `run` this one, with `awaited` one that waits for the reply.
+
+With `taken`, an earlier reply counts, and its process runs the call.
+"""
 
 
 class AnswerClaim(NamedTuple):
-    """Outcome of a reply, and the reply that counts."""
+    """Which process runs the call after a reply, and the reply that counts."""
 
     kind: ClaimKind
     reply: Reply
 
 
 class ApprovalAnswers:
-    """Journal tables of claimed replies, of processes that watch, and of processes that wait for a reply."""
+    """Journal tables of replies, of processes that show the workspace to a user, and of those awaiting a reply."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.process = new_call_id()
-        """Name of this process in these tables."""
+        """Id of this process in the tables."""
 
     def claim(self, call_id: str, reply: Reply) -> AnswerClaim:
-        """Reply to a pending call, unless there is another reply.
+        """Reply to a pending call, unless it already has a reply; return which process runs the call.
 
-        A reply expires if its process dies before the call runs.
+        A reply expires if the process that should run the call dies first.
         """
         now = time.time()
         with self._database.writing() as connection:
@@ -74,7 +77,7 @@ class ApprovalAnswers:
         return {str(row[0]) for row in rows}
 
     def watch(self) -> None:
-        """Record that a user watches the workspace in this process; repeat every second."""
+        """Record that a user watches the workspace in this process; to be called every second."""
         now = time.time()
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO watchers VALUES (?, ?)", (self.process, now))
@@ -94,7 +97,7 @@ class ApprovalAnswers:
         return row is not None
 
     def wait(self, call_id: str) -> None:
-        """Record that this process waits for the reply to a call; repeat every second."""
+        """Record that this process waits for the reply to a call; to be called every second."""
         now = time.time()
         with self._database.writing() as connection:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Reference counts of backups that the journal needs, and digests of large files computed in the background."""
+"""Use counts of the backups that the journal refers to, and digests of large files, computed in the background."""
 
 import sqlite3
 import threading
@@ -15,7 +15,7 @@ from handtools.runtime.journal.database import Database, path_from_column, path_
 
 
 class BackupRefs:
-    """Journal table of backed-up files and folders with use counts: each recorded touch of one is a use."""
+    """Journal table of backed-up files and folders, with how many recorded touches use each."""
 
     def __init__(self, database: Database, backups: Backups | None) -> None:
         self._database = database
@@ -30,7 +30,7 @@ class BackupRefs:
         )
 
     def landed(self, connection: sqlite3.Connection, entry: int) -> None:
-        """Update which references are in the backup store after an entry's changes were applied."""
+        """Update which backups are in the backup store, after an entry's changes were applied."""
         for column, present in (("after_ref", 0), ("before_ref", 1)):
             connection.execute(
                 f"UPDATE backups SET present = {present} WHERE ref IN "
@@ -60,7 +60,7 @@ class BackupRefs:
             self._backups.drop(ref, erase=erase)
 
     def clear(self, items: Iterable[str]) -> None:
-        """Delete the rest of backup items whose changes will not be applied."""
+        """Delete what remains of backup items whose changes will not be applied."""
         for item in items:
             if self._backups is not None:
                 self._backups.delete_item_leftovers(item)
@@ -75,7 +75,7 @@ class BackupRefs:
 
 
 HASHING_DELAY_SECONDS = 0.2
-"""Seconds to wait before hashing; a crash before that loses only the digest."""
+"""Seconds to wait before hashing; a crash in that time loses only the digest."""
 MAX_UNDIGESTED_BYTES = 64 << 20
 """Most bytes waiting to be hashed; above this limit hashing starts at once."""
 
@@ -104,7 +104,7 @@ class DeferredDigests:
         self._lock = threading.Lock()
 
     def queue_digests(self, writes: Iterable[PlannedWrite]) -> None:
-        """Queue hashing of the steps' backed-up files whose bytes are in memory and not stored as blobs."""
+        """Queue backed-up files of planned writes for hashing if their bytes are in memory and not in a blob."""
         nodes = [node for step in writes for node in (step.change.before, step.change.after)]
         data = {
             node.held.ref: node.data
@@ -149,7 +149,7 @@ class DeferredDigests:
 
     def _record_digests(self, undigested: _UndigestedBytes) -> None:
         undigested.wanted.wait(HASHING_DELAY_SECONDS)
-        # Without the digest a file that is saved again unchanged counts as changed, which does no harm.
+        # Without its digest, a file saved again with the same content counts as changed, which does no harm.
         with suppress(HostError):
             unknown = {ref: data for ref, data in undigested.data.items() if not self._recorded_digest(ref)}
             rows = [(sha256_hex(data), path_to_column(ref)) for ref, data in unknown.items()]

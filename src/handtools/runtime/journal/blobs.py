@@ -1,4 +1,4 @@
-"""Blobs in the journal: bytes by digest, compressed or as delta to another blob; large ones in the file store."""
+"""Blobs in the journal: bytes by digest, compressed or as a delta to another blob, or in files if large."""
 
 import sqlite3
 import struct
@@ -16,20 +16,20 @@ from handtools.text.diffs.alignment import common_ends
 _DELTA_MARK = b"d"
 _DELTA_HEADER = struct.Struct(">c32sQQ")
 DELTA_HEADER_BYTES = _DELTA_HEADER.size
-"""Size of a delta's header; the compressed middle follows it."""
+"""Size of a delta's header in bytes; the compressed middle follows it."""
 
 
 class BlobDelta(NamedTuple):
-    """Delta of a blob to a base blob: the number of bytes that they share at the start and at the end."""
+    """Delta of a blob to a base blob: how many bytes the two share at the start and at the end."""
 
     base: str
-    """Digest of the base blob, which is stored whole."""
+    """Digest of the base blob, which is itself not a delta."""
     head: int
     tail: int
 
     @classmethod
     def read(cls, packed: bytes) -> "BlobDelta | None":
-        """Parse a delta header; None if the blob is stored whole."""
+        """Parse a delta header; None if the blob is not a delta."""
         if packed[:1] != _DELTA_MARK:
             return None
         _, base, head, tail = _DELTA_HEADER.unpack_from(packed)
@@ -64,7 +64,10 @@ class Blobs:
     def put(
         self, connection: sqlite3.Connection, node: Node | None, *, near_node: Node | None = None
     ) -> None:
-        """Store a node's bytes, or add a use; stored as delta to `near`, which is already stored, if similar."""
+        """Store a node's bytes, or count one more use if they are stored already.
+
+        Bytes similar to those of `near_node`, which must be stored already, are stored as a delta.
+        """
         if node is not None and is_stored_in_journal(node) and not _count_use(connection, node.digest):
             packed = self._encode_as_delta(connection, node.data, near_node) or compress_blob(node.data)
             self._insert(connection, node, packed)
@@ -75,7 +78,7 @@ class Blobs:
         self.put(connection, change.after, near_node=change.before)
 
     def get(self, connection: sqlite3.Connection, digest: str) -> bytes | None:
-        """Return the bytes of a digest; None if they were deleted."""
+        """Return the bytes with this digest; None if they were deleted."""
         row = connection.execute("SELECT data FROM blobs WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             return None
@@ -115,7 +118,7 @@ class Blobs:
         return freed
 
     def make_whole(self, connection: sqlite3.Connection, bases: Collection[str | None]) -> None:
-        """Rewrite deltas to the given base blobs as whole blobs, so that the bases can be deleted."""
+        """Rewrite blobs stored as deltas to the given bases in full, so that the bases can be deleted."""
         rows = connection.execute(
             f"SELECT digest, {_HEADER_COLUMN} FROM blobs WHERE data >= x'64' AND data < x'65'"
         )
@@ -133,7 +136,7 @@ class Blobs:
     def _encode_as_delta(
         self, connection: sqlite3.Connection, data: bytes, near_node: Node | None
     ) -> bytes | None:
-        """Encode bytes as delta to a similar blob; None if that saves less than three quarters."""
+        """Encode bytes as a delta to a similar blob; None if that saves less than three quarters."""
         if (
             near_node is None
             or near_node.held
@@ -170,7 +173,7 @@ def _count_use(connection: sqlite3.Connection, digest: str) -> bool:
 
 
 def is_stored_in_journal(node: Node) -> bool:
-    """Whether a node's bytes are stored as blob in the journal, not only in the backup store."""
+    """Whether a node's bytes are stored as a blob in the journal, not only in the backup store."""
     if node.held is None:
         return node.kind != "folder"
     return node.known and not node.held.mark.startswith("stat:")

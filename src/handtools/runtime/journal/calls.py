@@ -1,4 +1,4 @@
-"""Journal tables by call: log and results, approvals, grants, pending commands, callback runs, guidance."""
+"""Journal tables about calls: log and results, approvals, grants, pending commands, callback runs, guidance."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ RECORDED_COLUMNS = f"{CALL_COLUMNS.removeprefix('seq, ')}, result, owner, meta, 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """Statistics of a tool: number of calls, number of calls without success, and total run time."""
+    """Usage of a tool: number of calls, how many did not succeed, and total run time."""
 
     tool: str
     calls: int
@@ -58,11 +58,11 @@ class LoggedSession:
     ended: float
     agents: str
     standing: int
-    """Number of paths that this session changed and that were not undone."""
+    """Number of paths with changes by this session that were not undone."""
 
 
 class ChangeAuthor(NamedTuple):
-    """Call id, session and turn of a change, for undo by any of them."""
+    """Call id, session and turn that made a change; undo accepts any of them."""
 
     call_id: str
     session: str
@@ -71,7 +71,7 @@ class ChangeAuthor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that waits for approval, with the request and the fingerprints of effects approved so far."""
+    """A call waiting for approval, its approval request, and the fingerprints of the effects approved so far."""
 
     call: Call
     approval: Approval
@@ -79,7 +79,7 @@ class PendingCall:
 
 
 class WaitingCall(NamedTuple):
-    """A call that waits for approval, the request, and the time of the request."""
+    """A call waiting for approval, its approval request, and when that was made."""
 
     call: Call
     approval: Approval
@@ -95,7 +95,7 @@ _MATCHING_CALLS = (
 
 
 def _like_pattern(text: str) -> str:
-    """Return the LIKE pattern for texts that contain this one."""
+    """Return the SQL LIKE pattern that matches any text containing this one."""
     for special in "!%_":
         text = text.replace(special, f"!{special}")
     return f"%{text}%"
@@ -130,7 +130,7 @@ class Calls:
     ) -> None:
         """Record a call's result and the strictest policy decision on it.
 
-        The first result of a call id is kept, unless the call was pending or cancelled.
+        A later result for the same call id is ignored, unless the recorded call was pending or cancelled.
         """
         status, code = logged_status(result)
         row = (
@@ -213,7 +213,7 @@ class Calls:
         )
 
     def newest_undone(self, session: str | None = None) -> ChangeAuthor | None:
-        """Return the author of the change (of a session, if given) last undone and not redone, or None."""
+        """Return the author of the last undone change (of a session, if given) that was not redone, or None."""
         return self._change_author(
             "FROM reversals r JOIN touches t ON t.id = r.touch AND t.reverted_by = r.entry "
             "JOIN entries u ON u.id = r.entry AND u.kind = 'undo' "
@@ -240,8 +240,8 @@ class Calls:
     ) -> list[LoggedCall]:
         """List recorded calls, newest first; `before` is the `seq` of the previous page's last call.
 
-        `matching` is a text in the tool's name, the arguments, status, agent or a changed path; ASCII letters are
-        compared case-insensitively.
+        `matching` selects calls with this text in the tool's name, id, arguments, status, agent or a changed path;
+        ASCII letters are compared case-insensitively.
         """
         conditions = {
             "seq < :before": before,
@@ -283,7 +283,7 @@ class Calls:
     def session_names(self, limit: int = 100) -> list[str]:
         """List the names of sessions with recorded calls, the most recently active first.
 
-        Uses only the index, which is fast even in a large journal.
+        Reads only the index, so it is fast even in a large journal.
         """
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -296,7 +296,7 @@ class Calls:
         return [str(row[0]) for row in rows]
 
     def use_of_tools(self) -> "list[ToolUse]":
-        """Return the statistics of each tool in the log, the most used first."""
+        """Return the usage of each tool in the log, the most used first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, count(*), sum(status != 'ok'), sum(max(ended - started, 0)) "
@@ -406,7 +406,7 @@ class Calls:
             )
 
     def granted(self, call: Call, remembered: str) -> bool:
-        """Whether a stored grant covers this line for the call."""
+        """Whether a stored grant covers the grant line `remembered` for the call's owner and session."""
         row = self._database.peek(
             "SELECT 1 FROM grants WHERE owner = ? AND session IN (?, '') AND line = ? "
             "AND revoked_at IS NULL AND (ends IS NULL OR ends > ?)",
@@ -421,7 +421,7 @@ def _logged_call(row: tuple[Any, ...]) -> LoggedCall:
 
 
 UNNAMED_SESSION = "default"
-"""Session name of callers that give none; guidance is then shown once per process."""
+"""Session name of callers that give none. In it, guidance is shown once per process."""
 
 
 class ShownGuidance:
@@ -432,7 +432,7 @@ class ShownGuidance:
         self._process = new_call_id()
 
     def mark_shown(self, call: Call, path: str) -> bool:
-        """Mark a guide or skill as shown to the call's agent in its session; return whether it was not before."""
+        """Mark a guide or skill as shown to the call's agent in its session; return False if it already was."""
         process = self._process if call.session == UNNAMED_SESSION else ""
         with self._database.writing() as connection:
             made = connection.execute(
@@ -443,13 +443,13 @@ class ShownGuidance:
 
 
 class CallbackRuns:
-    """Journal tables of callbacks that a call has run, so that a rerun of the call does not repeat them."""
+    """Journal tables of the callbacks that calls have run, so that rerunning a call does not repeat them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def begin(self, call_id: str, name: str) -> bool:
-        """Record that a call starts a callback; return False if it has started it before."""
+        """Record that a call starts a callback; return False if the call has started it before."""
         with self._database.writing() as connection:
             made = connection.execute(
                 "INSERT OR IGNORE INTO callback_runs VALUES (?, ?, NULL, ?)",

@@ -1,4 +1,4 @@
-"""Change entries of the journal: paths changed by each call, content before and after, and reversals by undo."""
+"""Change entries of the journal: which paths each call changed, their content before and after, and undos."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -34,23 +34,23 @@ TOUCH_COLUMNS = (
 _BACKUP_ONLY_MARK = "~"
 """Prefix of a digest whose bytes are only in the backup store, not in the blob table."""
 MAX_SEEN_BYTES = 1 << 20
-"""Largest file in bytes whose content is stored when an agent reads it, for merging stale edits."""
+"""Largest file, in bytes, whose content is stored when an agent reads it, to merge edits of an old version."""
 READ_FILE_CONDITION = "session = ? AND agent = ? AND path = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Changes that are applied or undone together, and where they come from."""
+    """Changes that are applied or undone together, with their origin."""
 
     changes: ChangeSet
     kind: ChangeEntryKind = "change"
     reverts: tuple[int, ...] = ()
-    """Ids of the recorded touches that it reverts."""
+    """Ids of the recorded touches that these changes revert."""
     coverage: ChangeCoverage = "declared"
     omitted: tuple[str, ...] = ()
     """Paths whose changes could not be recorded for undo."""
     happened: bool = False
-    """Whether a command has already made the changes, so that they are only recorded."""
+    """Whether a command has already made the changes, so that they only need to be recorded."""
     exact: bool = False
     """Whether to skip formatters, for example because an earlier version is restored."""
 
@@ -95,7 +95,7 @@ class ChangeEntry:
 
 @dataclass(frozen=True, slots=True)
 class CallChanges:
-    """Number of changes of a call, and its first changed paths; folders only if nothing else changed."""
+    """Number of changes of a call, and the first paths it changed; folders count only if nothing else changed."""
 
     count: int
     undone: Literal["no", "partly", "yes"]
@@ -109,7 +109,7 @@ class ChangeEntries:
         self, database: Database, blobs: Blobs, refs: BackupRefs, digests: DeferredDigests, owner: str = ""
     ) -> None:
         self.unsettled: set[int] = set()
-        """Entries that this process could not close because of a disk error; the next call settles them."""
+        """Entries that this process could not close because of a disk error; the next call closes them."""
         self._database = database
         self._blobs = blobs
         self._refs = refs
@@ -131,10 +131,10 @@ class ChangeEntries:
         ordinal: int = 0,
         before_mtimes: Mapping[str, float] = MappingProxyType({}),
     ) -> int | None:
-        """Record changes as an intent before they are made, with the content to finish or revert them.
+        """Record changes before they are made, with the content needed to finish or revert them after a crash.
 
         Returns the id of the entry, or None if the call has already recorded an entry with this `ordinal`, so that
-        a rerun does not repeat it. `before_mtimes` has the modification times of what is replaced, by path.
+        a rerun does not repeat it. `before_mtimes` has the modification times of the replaced files, by path.
         """
         mark = effect_fingerprint(ChangeSet(tuple(step.change for step in writes)))
         with self._database.writing() as connection:
@@ -166,9 +166,9 @@ class ChangeEntries:
         return entry
 
     def finish(self, entry: int) -> None:
-        """Mark an entry as applied and its reversals as reverted.
+        """Mark an entry as applied, and the touches that it reverts as reverted.
 
-        Touches that a reverted entry had itself reverted are in effect again.
+        If a reverted touch was itself an undo, the touches that it had reverted are in effect again.
         """
         with self._database.writing() as connection:
             moved, reverts = connection.execute(
@@ -259,7 +259,7 @@ class ChangeEntries:
         return [Change(touch.path, self.node(touch.before), self.node(touch.after)) for touch in touches]
 
     def open(self) -> list[ChangeEntry]:
-        """List the unfinished entries: left by a crash, or of a running call."""
+        """List the unfinished entries, which belong to running calls or were left open by a crash."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, call_id, kind, state, fingerprint FROM entries WHERE state = 'intent' ORDER BY id"
@@ -267,9 +267,9 @@ class ChangeEntries:
         return [ChangeEntry(*row) for row in rows]
 
     def paths_since(self, entry: int) -> tuple[int, dict[str, bool]]:
-        """Return the newest entry and the paths changed after the given one.
+        """Return the newest entry, and the paths changed by entries after the given one.
 
-        Each path maps to whether it is a folder that was moved in as a whole.
+        The value of each path is True for a folder that was moved there with its contents.
         """
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -284,7 +284,7 @@ class ChangeEntries:
         return max((row[0] for row in rows), default=entry), paths
 
     def refs_since(self, entry: int) -> list[str]:
-        """Return the backup references that changes after an entry moved to or from the backups."""
+        """Return the references of backups that entries after the given one added or restored."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT t.before_ref, t.after_ref FROM touches t JOIN entries e ON e.id = t.entry "
@@ -401,9 +401,9 @@ class ChangeEntries:
         )
 
     def left_at(self, path: str) -> RecordedNode | None:
-        """Return the state of a path after its newest change if a call wrote that content, otherwise None.
+        """Return the recorded state of a path after its newest change, or None if the user may have written it.
 
-        Content that an undo restored or a scan found may come from the user.
+        The user may have written content that an undo restored or that a scan found.
         """
         query = (
             "SELECT t.after_kind, t.after_digest, t.after_mode, t.after_ref, t.after_bytes, e.kind, e.coverage "
@@ -417,7 +417,7 @@ class ChangeEntries:
         return _recorded_node(*row[:5])
 
     def ref_left(self, path: str, mark: str) -> str | None:
-        """Return the backup reference that a change recorded for a path with this mark, or None."""
+        """Return the newest backup reference recorded for a path with content of this `mark`, or None."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT t.after_ref FROM touches t JOIN entries e ON e.id = t.entry WHERE t.path = ? "
@@ -510,7 +510,7 @@ class ChangeEntries:
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
-    """Return the action that leads from the state before to the state after; None means that nothing is there."""
+    """Return what happened to a path with these states; None as a state means that it did not exist."""
     if before is None:
         return "created"
     return "deleted" if after is None else "changed"

@@ -1,4 +1,4 @@
-"""The journal's SQLite database: WAL mode, shared by processes, with write-behind for calls without changes."""
+"""The journal's SQLite database, in WAL mode and shared by processes. Calls without changes are written later."""
 
 import atexit
 import errno
@@ -18,9 +18,9 @@ from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.result import Result
 
 WRITE_DELAY_SECONDS = 0.2
-"""Seconds until a queued record is written; a crash before that loses it."""
+"""Seconds until a queued record is written; a crash in that time loses it."""
 MAX_WAITING_RECORDS, MAX_WAITING_BYTES = 256, 8 << 20
-"""Limits of the queue: number of records, and bytes of the files read in them."""
+"""Limits of the queue: number of records, and total bytes of the files read in these calls."""
 
 
 class CallRecord(NamedTuple):
@@ -107,19 +107,19 @@ _FRAME_SALTS, _FRAME_COMMIT = slice(8, 16), slice(4, 8)
 
 
 class JournalPosition(NamedTuple):
-    """Position up to which a journal was copied: the salts of its write-ahead log and an offset in it."""
+    """How far a journal was copied: the salts that identify its write-ahead log, and an offset in the log."""
 
     salts: bytes = b""
     offset: int = 0
 
 
 class JournalCopy(NamedTuple):
-    """What was written to a journal since a position."""
+    """The data written to a journal since a position."""
 
     position: JournalPosition
     """Position at the end of the copy."""
     database: bytes | None
-    """The database file if the write-ahead log was restarted since; `log` then starts at its beginning."""
+    """The database file if the write-ahead log was restarted since (`log` is then complete), otherwise None."""
     log: bytes
 
     @property
@@ -226,11 +226,11 @@ CREATE TABLE reply_waiters (
   call_id TEXT NOT NULL, process TEXT NOT NULL, seen REAL NOT NULL, PRIMARY KEY (call_id, process)
 ) WITHOUT ROWID;
 """
-"""All tables. The last four describe running processes and are not needed once these have ended."""
+"""All tables. The last four describe running processes and are not needed after those have ended."""
 
 
 def rows_of_owner(table: str, owner: str) -> str:
-    """Return SQL for the rows of a table that belong to an owner; all rows for the local user."""
+    """Return SQL that selects the rows of a table that belong to an owner; for the local user, all rows."""
     return (
         f"(SELECT * FROM {table} WHERE owner = CAST(x'{owner.encode().hex()}' AS TEXT))" if owner else table
     )
@@ -250,9 +250,9 @@ def path_from_column(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
-# Closing any descriptor of a file drops all POSIX locks that the process has on it, SQLite's too: another process
-# could then delete the write-ahead log that this one still writes. So the file is opened directly only while the
-# process has no SQLite connection to it.
+# Closing any descriptor of a file drops all POSIX locks that the process has on it, including SQLite's. Another
+# process could then delete the write-ahead log that this one still writes. So the file is opened directly only
+# while the process has no SQLite connection to it.
 _connecting = threading.Lock()
 _connections: Counter[str] = Counter()
 
@@ -313,7 +313,7 @@ class Database:
             self.catch_up()
             with self._convert_sqlite_errors():
                 if self._reads_only:
-                    self._disconnect()  # the file may have become writable since it was opened
+                    self._disconnect()  # reconnect: the file may have become writable since it was opened
                 connection = self._open()
                 if connection.in_transaction:
                     yield connection
@@ -327,7 +327,7 @@ class Database:
                     raise
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
-        """Copy what was committed since a position; everything if the write-ahead log was restarted since."""
+        """Return a copy of what was committed since a position; everything if the log was restarted since."""
         with self.writing():  # keeps other processes from writing
             log = Path(self.path + WAL_SUFFIXES[0])
             if not log.exists():
@@ -342,7 +342,7 @@ class Database:
             return JournalCopy(JournalPosition(header[_WAL_SALTS], start + len(frames)), whole, frames)
 
     def _whole_file(self) -> bytes:
-        """Read the file through a descriptor that stays open as long as the connection."""
+        """Read the database file through a descriptor that stays open as long as the connection."""
         if self._file is None:
             self._file = FileIO(self.path)
         self._file.seek(0)
@@ -380,7 +380,7 @@ class Database:
             raise _as_host_error(self.path, failure) from failure
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        """Roll back a failed transaction; if it stayed open, later writes would become part of it."""
+        """Roll back a failed transaction; if it stayed open, later writes would join it."""
         if not connection.in_transaction:
             return  # on a full or failing disk SQLite rolls back by itself
         try:
@@ -452,7 +452,7 @@ def _unusable_error(path: str, why: str, number: int | None) -> HostError:
 
 
 def _lack_of_handles() -> OSError | None:
-    """Return the error if too few file descriptors are free, which SQLite reports only as "can't open"."""
+    """Return an error if too few file descriptors are free, which SQLite reports only as "can't open"; or None."""
     with ExitStack() as opened:
         try:
             for _ in ("", *WAL_SUFFIXES):
@@ -478,7 +478,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _reads_only(connection: sqlite3.Connection) -> bool:
-    """Whether SQLite has opened the file read-only, which it does silently if it can't open it for writing."""
+    """Whether SQLite has opened the file read-only, as it silently does if the file is not writable."""
     try:
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("UPDATE calls SET ended = ended WHERE 0")
@@ -499,7 +499,7 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # `_begin` runs checkpoints
-        # A power failure can lose the newest records but no file content: the host syncs files itself.
+        # A power failure can lose the newest records, but no file content, which the host syncs itself.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -8192")
         version = _schema_version(connection) or _create_tables(connection)
@@ -508,7 +508,7 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
                 f"The journal {path} has schema version {version}, but this handtools uses version "
                 f"{SCHEMA_VERSION}. Use the handtools that wrote it, or move the file away to start a new one."
             )
-        # Read the pages that recording the next call needs, to find damage now: each table's end is in no index.
+        # Read the pages that the next record is written to (the end of each table), to find damage now.
         for table in ("calls", "entries", "touches", "blobs", "sqlite_sequence"):
             connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()
     except BaseException:
@@ -521,7 +521,7 @@ def _committed_frames(header: bytes, data: bytes, first: int) -> bytes:
     """Return the committed part of a write-ahead log whose frames start at `first`."""
     size = _WAL_FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
     end = at = first
-    # After the newest frame there may be frames of an earlier log, with other salts.
+    # The newest frame may be followed by frames of an earlier log, which have other salts.
     while len(data) >= at + size and data[at : at + size][_FRAME_SALTS] == header[_WAL_SALTS]:
         is_commit = any(data[at : at + _WAL_FRAME_HEADER_BYTES][_FRAME_COMMIT])
         at += size
@@ -530,7 +530,7 @@ def _committed_frames(header: bytes, data: bytes, first: int) -> bytes:
 
 
 def write_copied_journal(path: str, copies: Sequence[tuple[bytes | None, bytes]]) -> None:
-    """Write a journal from its copies in order: the newest database file and all logs from then on."""
+    """Rebuild a journal file from its copies, oldest first: the newest database file plus all later log parts."""
     newest = max(number for number, (database, _) in enumerate(copies) if database is not None)
     database = copies[newest][0]
     assert database is not None, "the first copy of a journal has the database file"
@@ -575,15 +575,15 @@ def _check_length(path: str) -> None:
         return
     with file.open("rb") as opened:
         header = opened.read(100)
-    if len(header) < 100:  # SQLite would treat it as an empty file
+    if len(header) < 100:  # SQLite would take it for an empty database
         raise sqlite3.DatabaseError("its header is incomplete")
-    # The value 1 means 65,536 bytes, which no journal uses: SQLite checks such a file itself.
+    # A page size stored as 1 means 65,536 bytes. No journal has it, so such a file is left to SQLite's own checks.
     page = int.from_bytes(header[16:18]) or 1
     # The page count in the header is only current when its change counter agrees (bytes 24 and 92).
     if header[24:28] != header[92:96]:
         return
     missing = range(length // page + 1, int.from_bytes(header[28:32]) + 1)
-    # After an interrupted checkpoint the log still has these pages, and the next checkpoint writes them.
+    # After an interrupted checkpoint the log still has the missing pages, and the next checkpoint writes them.
     if missing and not _pages_in_log(path, page).issuperset(missing):
         raise sqlite3.DatabaseError("it is shorter than it should be")
 

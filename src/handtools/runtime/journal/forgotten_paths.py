@@ -1,4 +1,4 @@
-"""Find every trace of a path's content in the journal, to delete it."""
+"""Find every trace of a path's content in the journal, so that it can be deleted."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ class FileTraces:
     texts: tuple[bytes, ...]
     quoted: tuple[bytes, ...]
     sampled: bool
-    """Whether the file had more lines and words than are searched."""
+    """Whether the file had too many lines and words, so that only a sample is searched for."""
 
     @classmethod
     def of(cls, versions: Iterable[bytes]) -> "FileTraces":
@@ -82,4 +82,4 @@ class ForgottenPath:
     copies: tuple[str, ...]
     """Other paths with a stored version of the same bytes."""
     sampled: bool
-    """Whether only a sample of the file's lines was searched in outputs."""
+    """Whether calls and outputs were searched for only a sample of the file's lines and words."""

@@ -17,12 +17,12 @@ from handtools.runtime.journal.forgotten_paths import FileTraces, ForgottenPath
 
 PRUNE_BATCH_ENTRIES = 500
 _PRUNED_BY_AGE = ("answered_approvals", "callback_runs", "delegations", "shown_guidance", "accepted_hunks")
-"""Tables from which old rows are deleted and which nothing else depends on."""
+"""Tables whose old rows can simply be deleted, because no other table depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """Limits of the journal: age and total bytes."""
+    """Limits of the journal: age of its records, and total bytes."""
 
     max_bytes: int = 2 << 30
     max_age: float = 90 * 86400.0
@@ -37,7 +37,7 @@ class Retention:
         self._refs = refs
 
     def kept_bytes(self) -> int:
-        """Return the bytes stored for undo, compressed blobs and backups together."""
+        """Return how many bytes are stored for undo: compressed blobs plus backups."""
         sums = (
             "SELECT coalesce(sum(kept), 0) + "
             "(SELECT coalesce(sum(bytes), 0) FROM backups WHERE present) FROM blobs"
@@ -63,7 +63,7 @@ class Retention:
     def prune(self, limits: RetentionLimits) -> int:
         """Delete the oldest records until both limits are met; return the bytes freed.
 
-        For the limit of bytes, content that agents only read is deleted before content that undo needs.
+        To meet the byte limit, content that agents only read is deleted before content that undo needs.
         """
         horizon = time.time() - limits.max_age
         excess = self.kept_bytes() - limits.max_bytes
@@ -90,7 +90,7 @@ class Retention:
         return freed
 
     def _drop_reads(self, excess: int) -> int:
-        """Delete the oldest content that agents read and no change needs, until `excess` bytes are freed."""
+        """Delete the oldest content that agents only read, at least `excess` bytes; return the bytes freed."""
         changed = " UNION ".join(
             f"SELECT {side}_digest FROM touches WHERE {side}_digest IS NOT NULL"
             for side in ("before", "after")
@@ -117,9 +117,9 @@ class Retention:
         return freed
 
     def forget(self, path: str, *, now: bytes = b"", output_store: Store | None = None) -> "ForgottenPath":
-        """Delete all versions of a path and the content of calls that named or printed it, and overwrite them.
+        """Delete and overwrite all versions of a path, and the content of calls that named or printed it.
 
-        `now` is the file's current content, which may not be recorded; calls are searched for it too.
+        `now` is the file's current content, which may not be recorded; calls are searched for it, too.
         """
         with self._database.writing() as connection:
             connection.execute("PRAGMA secure_delete = ON")
@@ -145,7 +145,7 @@ class Retention:
     def _forget_calls(
         self, connection: sqlite3.Connection, path: str, traces: FileTraces, output_store: Store | None
     ) -> tuple[str, ...]:
-        """Clear arguments and results of the calls concerned, their approval requests and stored outputs."""
+        """Delete arguments, results, requests and outputs of calls with traces of a path; return their ids."""
         named = re.compile(rf"(?<![\w./-])(?:\./)?{re.escape(json.dumps(path)[1:-1])}(?![\w-]|\.\w)")
         rows = connection.execute(
             "SELECT c.id, c.args, c.result, c.meta, a.approval, p.ran FROM calls c "
@@ -170,7 +170,7 @@ class Retention:
             if output_store is not None and (call_id in found or traces.in_output(output_store, name)):
                 output_store.drop(name)
                 found.add(call_id)
-        # The processes that run these calls write the rows again within a second.
+        # This is safe: the processes that run calls write their rows again within a second.
         connection.execute("DELETE FROM running_calls")
         for call_id in found:
             connection.execute(
@@ -215,7 +215,7 @@ def _paths_of_copies(connection: sqlite3.Connection, path: str, digests: set[str
 
 
 def _digests_of_touches(connection: sqlite3.Connection, where: str, *values: str | int) -> list[str | None]:
-    """Return the blob digests of the selected touches, without those only in the backup store."""
+    """Return the digests of the selected touches, except those whose bytes are only in the backup store."""
     rows = connection.execute(f"SELECT before_digest, after_digest FROM touches WHERE {where}", values)
     return [digest for row in rows.fetchall() for digest in row]
 
@@ -226,7 +226,7 @@ def _refs_of_touches(connection: sqlite3.Connection, where: str, *values: str | 
 
 
 def _refs_to(connection: sqlite3.Connection, path: str) -> list[str]:
-    """Return the backup references of a path, moved by itself or within a folder."""
+    """Return the references of a path's backups, whether it was moved by itself or within a folder."""
     found = [ref for ref in _refs_of_touches(connection, "path = ?", path) if ref]
     parts = path.split("/")
     for depth in range(1, len(parts)):

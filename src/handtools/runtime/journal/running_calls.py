@@ -1,6 +1,6 @@
-"""Running calls with the end of their output, for other processes to show and cancel.
+"""Running calls with the end of their output, so that other processes can show and cancel them.
 
-Calls that end at once are never written.
+Calls that end almost at once are never written.
 """
 
 import json
@@ -15,7 +15,7 @@ from handtools.core.errors import HostError
 from handtools.runtime.journal.database import Database, rows_of_owner
 
 NOTICED_AFTER_SECONDS = 0.25
-"""Seconds until a running call is written, and between writes of its output."""
+"""Seconds after which a running call is written to the journal, and between updates of its output."""
 HEARTBEAT_SECONDS = 1.0
 STALE_SECONDS = 6.0
 """Seconds without a heartbeat after which a process counts as dead."""
@@ -45,7 +45,7 @@ class RunningCall:
     kept: str
     """Name of the stored output; empty while the output is short."""
     cancelled_by: str
-    """Who asked to cancel it; empty if it was not cancelled."""
+    """Name of whoever asked to cancel the call; empty if it was not cancelled."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,7 +113,7 @@ class OwnRunningCalls:
         self._thread: threading.Thread | None = None
 
     def begin(self, call: Call, cancel: Callable[[], None]) -> None:
-        """Add a running call; `cancel` is called in another thread when another process asks for it."""
+        """Add a running call; `cancel` is called from another thread when another process asks to cancel it."""
         if self._database.path == ":memory:":
             return
         with self._lock:
@@ -142,7 +142,7 @@ class OwnRunningCalls:
         try:
             self._write()
         except HostError:
-            return  # without heartbeats they soon count as dead
+            return  # without heartbeats the calls soon count as dead
         finally:
             self._database.close()
 

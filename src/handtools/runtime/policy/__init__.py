@@ -1,8 +1,8 @@
 """The `Policy`: rules that allow effects, deny them or require approval; deny beats ask beats allow.
 
 `rules` defines the rule type, `command_rules` and `change_rules` check scripts and their changes,
-`private_paths` and `protected_paths` are the built-in tables, and `project_policy` tightens a policy by a
-project's file.
+`private_paths` and `protected_paths` are the built-in tables, and `project_policy` tightens a policy with the
+rules in a project's file.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ DEFAULTS: dict[EffectKind, Verdict] = {
 }  # fmt: skip
 """Verdict for each kind of effect if neither a rule nor the policy's `defaults` gives one.
 
-Deliver and delegate are allowed, because the embedding program supplies them. Confined commands run without
+`deliver` and `delegate` are allowed because the embedding program implements them. Confined commands run without
 approval: see `Policy.defaults`.
 """
 
@@ -75,7 +75,7 @@ class Policy:
     excluded: tuple[str, ...] = ()
     """Globs of paths hidden from all tools, in addition to private paths."""
     hosts: tuple[str, ...] = ()
-    """Hosts that commands may reach and web tools may visit without approval.
+    """Hosts that commands and web tools may reach without approval.
 
     Written as `name`, `*.name`, `name:port`, an IP address or a network.
     """
@@ -86,7 +86,7 @@ class Policy:
     defaults: dict[EffectKind, Verdict] = field(default_factory=dict)
     """Verdicts if no rule matches; kinds that are not listed here use `DEFAULTS`.
 
-    A verdict for `run` given here also applies to confined commands. Without one they run without approval,
+    A verdict for `run` given here also applies to confined commands. Otherwise these run without approval,
     unless reading is denied by default, because they could read files that tools may not.
     """
 
@@ -125,7 +125,7 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
-            # The sandbox hides globs, but not everything that no rule allows: confinement is not enough.
+            # The sandbox can hide globs, but not "everything that no rule allows", so confinement is not enough.
             usual, stated = self._default("run"), "run" in self.defaults or self._hides_by_default
             parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
             return [*self._decisions_on_hosts(effect.command), *parts]
@@ -142,7 +142,7 @@ class Policy:
         ]
 
     def _decisions_on_hosts(self, command: Command) -> Iterator[Decision]:
-        """Judge the unlisted hosts that a command requests, as visits."""
+        """Yield decisions on hosts that a command requests but the policy does not list; they count as visits."""
         wanted = ("every host",) if command.network == "on" else command.hosts
         reason = "The host is not in the policy's `hosts`."
         for host in wanted if command.network != "off" else ():
@@ -169,7 +169,7 @@ class Policy:
         return self._strictest_with_default(found, "publish", target, decided=decided)
 
     def opens(self, host: str, port: int, tool: str) -> bool:
-        """Whether a host and port are listed, so that local addresses and unusual ports are allowed."""
+        """Whether a host and port are listed; if so, even local addresses and unusual ports are allowed."""
         rules = (rule for rule in self.rules if rule.verdict == "allow" and rule.hosts)
         listed = (rule.host_list for rule in rules if rule.speaks("visit", tool))
         return any(hosts.lists(host, port) for hosts in (self._listed_hosts, *listed))
@@ -185,7 +185,7 @@ class Policy:
         return self._judge("read", path, "").verdict == "deny"
 
     def hides_by_name(self, path: str) -> bool:
-        """Whether a path is hidden only by the built-in rule, which is based on names alone."""
+        """Whether only the built-in rule hides a path; that rule is based on names alone."""
         hiding = [rule for rule in self.all_rules if rule.hides and rule.covers(path)]
         return bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
 
@@ -220,7 +220,7 @@ class Policy:
     def _strictest_with_default(
         self, decisions: list[Decision], kind: EffectKind, target: str, *, decided: bool
     ) -> Decision:
-        """Return the strictest of the given decisions and, unless `decided`, of the default."""
+        """Return the strictest of the given decisions; unless `decided`, the default decision counts, too."""
         return strictest_decision(decisions if decided else [*decisions, self._default(kind, target)])
 
     def default_verdict(self, kind: EffectKind) -> Verdict:
@@ -258,7 +258,7 @@ class Policy:
 
     @cached_property
     def _path_rules(self) -> GlobSet | None:
-        """All globs of path rules, to prefilter many paths; None if a rule has no globs."""
+        """All globs of path rules, to prefilter many paths; None if a rule applies to every path."""
         rules = [rule for rule in self.all_rules if rule.is_about_paths]
         if not all(rule.paths for rule in rules):
             return None
@@ -266,12 +266,12 @@ class Policy:
 
     @cached_property
     def hidden_globs(self) -> tuple[PathGlobs, ...]:
-        """The paths that no tool may read, one value for each rule that denies reading."""
+        """The globs of each rule that denies reading; no tool may read these paths."""
         return tuple(rule.path_globs for rule in self.all_rules if rule.hides)
 
     @cached_property
     def read_only_globs(self) -> tuple[PathGlobs, ...]:
-        """The paths that may not be changed without approval, one value for each rule.
+        """The globs of each rule that denies changes to paths or requires approval for them.
 
         Rules that require approval for every path are left out, because a command that writes to the
         workspace directly was itself approved.
@@ -295,8 +295,8 @@ class Policy:
     def in_each_folder(self) -> "Policy":
         """Return the policy with its anchored globs also applied in each top-level folder.
 
-        For a workspace with several folders: a glob with a slash is anchored at the top, which contains
-        only the folders. Allow rules are not extended: they apply only to the paths they name.
+        This is for a workspace with several folders: a glob with a slash is anchored at the top level, which
+        contains only these folders. Allow rules are not extended; they apply only to the paths they name.
         """
         more = [
             replace(

@@ -1,4 +1,4 @@
-"""Policy for file changes: commands, symlinks to outside, git repositories, handtools settings."""
+"""Policy for file changes: those made by commands, symlinks to outside, git repositories, handtools settings."""
 
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "p
 REPOSITORY_CONFIG_PARTS = frozenset(
     {"config", "config.worktree", "commondir", "gitdir", "hooks", "info", "worktrees", "modules"}
 )
-"""Names in a git repository that configure which programs git runs, unlike objects and refs."""
+"""Names in a git repository that, unlike objects and refs, can determine which programs git runs."""
 
 
 _GIT_NAMES = GIT_REPOSITORY_MARKERS | REPOSITORY_CONFIG_PARTS | {"HEAD"}
@@ -51,14 +51,14 @@ DenyingRulesLookup = Callable[[str, bool], Sequence[Rule]]
 
 @dataclass(frozen=True, slots=True)
 class RuledChanges:
-    """File changes of a command after the rules: permitted changes, notes, and a reason for approval."""
+    """A command's file changes after applying the rules: permitted changes, notes, and why to ask the user."""
 
     changes: tuple[Change, ...]
     notes: tuple[str, ...] = ()
     question: str = ""
     """Why the user must approve the changes; empty if not needed."""
     exempt: frozenset[tuple[str, str]] = frozenset()
-    """As in `ChangeSet`."""
+    """Exemptions from rules, as in `ChangeSet`."""
 
 
 def apply_rules_to_changes(
@@ -70,7 +70,7 @@ def apply_rules_to_changes(
 ) -> RuledChanges:
     """Drop forbidden changes of a command, and determine whether and why the others need approval.
 
-    `open_private` returns whether a path with a private name currently has no secrets.
+    `open_private` returns whether a path with a private name contains no secrets at present.
     """
     git = judge_git_changes(delta, view)
     judged = {(path, rule.name) for path in git.judged for rule in BUILT_IN_RULES}
@@ -80,7 +80,7 @@ def apply_rules_to_changes(
     """For each path, the outermost private folder or file at or above it."""
 
     def may_be_made(path: str) -> bool:
-        """Whether nothing private was at a path before: files a command creates are not secret from it."""
+        """Whether a command may write a private path: nothing was there before, or it contained no secrets."""
         first = inherited_value(path, private, _outermost_private) or path
         return not view.there(first) or open_private(path)
 
@@ -114,7 +114,7 @@ def apply_rules_to_changes(
 
 
 def _without_outdated(delta: Sequence[Change], outdated: Collection[str]) -> list[Change]:
-    """Replace the changes of outdated files by their removal."""
+    """Return the changes, but with outdated files removed instead of changed."""
     above = folders_above(outdated)
     parts = [
         part
@@ -125,9 +125,9 @@ def _without_outdated(delta: Sequence[Change], outdated: Collection[str]) -> lis
 
 
 def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, str]:
-    """Return the changes of an undo with exemptions from rules about names, and a reason for approval.
+    """Return the changes of an undo, exempt from rules about names, and why they need approval; empty if not.
 
-    The undone changes had been applied, so a call had created, or was allowed to change, each private path.
+    They are exempt because a call was already allowed to create or change each of these paths.
     """
     # Removing what a call created needs no check.
     coming = [change for change in changes if change.after is not None]
@@ -140,7 +140,7 @@ def judge_reversal(changes: ChangeSet, view: WorkspaceView) -> tuple[ChangeSet, 
 
 
 def _by_rule(paths: Iterable[str], rules_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule with the paths it excluded, top-level paths first."""
+    """Yield each rule with a list of the paths that it excluded, top-level paths first."""
     ordered = sorted((path for path in paths if path in rules_of), key=lambda path: (path.count("/"), path))
     for rule in dict.fromkeys(rules_of[path] for path in ordered):
         named = _quoted(path for path in ordered if rules_of[path] == rule)
@@ -156,9 +156,9 @@ def _outermost_private(outer: str | None, path: str) -> str | None:
 
 
 def reason_to_ask(changes: Sequence[Change], view: WorkspaceView) -> str:
-    """Return what needs approval: symlinks out of the workspace, what git runs, handtools settings.
+    """Return which changes need approval: symlinks out of the workspace, programs git runs, handtools settings.
 
-    Empty if nothing does. Changes in a `.git` folder are left to the rule about protected paths.
+    Empty if none do. Changes in a `.git` folder are left to the rule about protected paths.
     """
     others = [change for change in changes if enclosing_git_folder(change.path) is None]
     bare = judge_git_changes(others, view)
@@ -191,9 +191,9 @@ def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: Workspace
 
 
 def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> Iterator[str]:
-    """Yield each pyproject.toml whose handtools table differs after the changes, or may differ.
+    """Yield each pyproject.toml whose handtools table the changes alter, or may alter.
 
-    As when it is loaded, a file that is too large, unreadable or a symlink has no table.
+    As in loading, a file that is too large, unreadable or a symlink counts as having no table.
     """
     for change in changes:
         packed = [node for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
@@ -207,7 +207,7 @@ def _altered_project_tables(changes: Iterable[Change], view: WorkspaceView) -> I
 
 
 def _project_table(path: str, node: Node | None, view: WorkspaceView) -> str | None:
-    """The handtools table in a pyproject.toml; None if unknown."""
+    """The handtools table in a pyproject.toml; empty if there is none, None if the file can't be read."""
     unread = node is None or node.kind != "file" or node.bytes > MAX_PYPROJECT_BYTES
     if node is None or unread or (node.mode is not None and not node.mode & stat.S_IRUSR):
         return ""
@@ -234,7 +234,10 @@ def changes_of_named_paths(
 
 
 def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> list[str]:
-    """List a change's paths at a place, below it if it is a whole folder, or above it and not a folder."""
+    """List the paths of a change that affect a place.
+
+    These are the place itself, paths below it (with `is_whole_folder`), and a parent that is not just a folder.
+    """
     own = change.path.casefold()
     if own == place or (is_whole_folder and own.startswith(f"{place}/")):
         return [change.path]
@@ -254,7 +257,7 @@ def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> l
 def without_forbidden(
     delta: Sequence[Change], forbidden: Callable[[str, bool], bool]
 ) -> tuple[list[Change], list[str]]:
-    """Split changes into permitted ones and forbidden paths; splits moved folders that contain some."""
+    """Return the permitted changes and the forbidden paths; a moved folder with forbidden paths is split."""
     links = links_created(delta)
     touched_paths = (path for change in delta for path in (change.path, *paths_in_moved_folders(change)))
     refused = [path for path in touched_paths if forbidden(path, path in links)]
@@ -269,7 +272,7 @@ def without_forbidden(
         change
         for change in kept
         if not inherited_value(change.path, below, lambda above, path: above or path in names)
-        # A folder can't be removed or replaced by a file while something remains in it.
+        # A folder can't be removed or replaced by a file if forbidden changes keep something in it.
         and not (change.path in staying and (change.after is None or change.after.kind != "folder"))
     ]
     return sorted(landing, key=change_apply_order), refused
@@ -279,7 +282,7 @@ def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool
     """Whether a symlink's target is outside the workspace and the system folders, or unknown."""
     parts = [part for part in target.split("/") if part not in {"", "."}]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-    # After a name, `..` can lead anywhere if that name is a symlink.
+    # `..` after a name can lead anywhere if the name is a symlink.
     if ".." in parts[up:]:
         return True
     if not target.startswith("/"):
@@ -290,7 +293,7 @@ def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool
 def git_repositories_created(
     changes: Iterable[Change], there: PathPredicate, *, judged: Collection[str] = ()
 ) -> list[str]:
-    """List folders that changes turn into git repositories, and repositories whose configuration changes.
+    """List folders that become git repositories through changes, and repositories whose configuration changes.
 
     Paths in `judged` are left out.
     """

@@ -13,9 +13,9 @@ _CONFINED = "The sandbox confines it to the workspace and the listed hosts."
 def command_decisions(
     run: CommandRun, rules: Iterable[Rule], tool: str, default_decision: Decision, *, stated: bool
 ) -> list[Decision]:
-    """Judge a script: decisions of deny and ask rules on any part, then one for each simple command.
+    """Return the decisions of deny and ask rules on any part of a script, then one for each simple command.
 
-    A `usual` verdict that the policy states also applies to confined commands; the default does not.
+    If the policy itself states the default decision (`stated`), it also applies to confined commands.
     """
     spoken = [rule for rule in rules if rule.speaks("run", tool)]
     general = [rule for rule in spoken if not rule.commands and not rule.paths]
@@ -38,7 +38,7 @@ def command_decisions(
 
 
 def _could_look_at_all(run: CommandRun, rules: Sequence[Rule]) -> bool:
-    """Whether the script was parsed completely, or there are no deny or ask rules to apply."""
+    """Whether all commands in the script are known, or no deny or ask rule needs them."""
     return run.script.seen or all(rule.verdict == "allow" for rule in rules)
 
 
@@ -97,7 +97,7 @@ def _part_decisions(
 
 
 def _other_program(run: CommandRun, words: CommandWords) -> str:
-    """Return why a command may not run the program a rule means (alias, changed PATH), or empty."""
+    """Return why a command's name may stand for another program (alias, changed PATH); empty if it doesn't."""
     if words[0] in run.defined:
         return f"`{words[0]}` is a function or alias in this session"
     if run.steering:

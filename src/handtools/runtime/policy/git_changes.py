@@ -2,8 +2,8 @@
 
 Refs, the index, logs and the state of a merge, rebase or bisect are data. Objects and packs are applied if
 their content matches their names. Hooks, settings, attributes, symlinks, and files that locate a repository
-can make git run a program or read another repository, so they need approval, which shows the setting's key.
-Files that `text.git_layout` does not know need approval, too.
+can make git run a program or read another repository, so they need approval; the request shows the setting's
+key. Files that `git_layout` does not know need approval, too.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ MAX_JUDGED_GIT_FILE_BYTES = 1 << 20
 """A larger file whose full content must be checked needs approval."""
 MAX_JUDGED_REFS_BYTES = 64 << 20
 MAX_INFLATED_BYTES = 1 << 30
-"""Most bytes of loose objects inflated to check one command; beyond that, approval is needed."""
+"""Most bytes of loose objects that are decompressed to check one command; beyond that, approval is needed."""
 GIT_HOOKS_RISK = "hooks, which git runs"
 GIT_SETTINGS_RISK = "settings that may make git run, trust or redirect something"
 GIT_REDIRECTION_RISK = "files that make git read from somewhere else"
@@ -73,7 +73,7 @@ class WorkspaceView:
     verifies_pack: Callable[[str, Mapping[str, Node]], bool]
     """Whether the indexes of a pack match its content, given its path without suffix and its new files."""
     named_by_git: Callable[[Collection[str]], Sequence[GitNamedPath]]
-    """The paths named by git settings in the repositories that contain some paths."""
+    """The paths that git settings name, in the repositories that contain the given paths."""
 
 
 @dataclass(slots=True)
@@ -86,11 +86,11 @@ class GitJudgement:
     questions: dict[str, list[str]] = field(default_factory=dict)
     """What needs approval, by kind of risk."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """New files that are not applied, with the reason: locks, unfinished files, and forgeable caches."""
+    """New files that are not applied, with the reason: locks, unfinished files, caches that may be forged."""
     outdated: set[str] = field(default_factory=set)
     """Caches that the command rewrote: the old ones are removed, and the new ones are not applied."""
     inflated_bytes: int = 0
-    """Total size of the loose objects inflated so far."""
+    """Total decompressed size of the loose objects checked so far."""
 
     def add_question(self, kind: str, what: str) -> None:
         self.questions.setdefault(kind, []).append(what)
@@ -101,8 +101,8 @@ def judge_git_changes(
 ) -> GitJudgement:
     """Check all changes in git folders: folders named `.git`, and new or existing bare repositories.
 
-    With `is_recorded`, the content was in the workspace before: objects are not checked again, and caches
-    are kept.
+    With `is_recorded`, the content was in the workspace before, so objects are not checked again and caches
+    are applied.
     """
     judgement = GitJudgement()
     leaves = {leaf.path: leaf for change in delta for leaf in _change_or_parts(change)}
@@ -128,7 +128,7 @@ def judge_git_changes(
 
 
 def _change_or_parts(change: Change) -> list[Change]:
-    """The change itself, or its parts if it is a folder moved as one that may contain a repository."""
+    """The change itself, or its parts if it moves a folder with its contents that may include a repository."""
     packed = [node.data for node in (change.before, change.after) if node and is_folder_moved_as_one(node)]
     inside = GIT_FOLDER in change.path.split("/")
     if packed and not inside and not any(b".git" in data or b'HEAD"' in data for data in packed):
@@ -137,7 +137,7 @@ def _change_or_parts(change: Change) -> list[Change]:
 
 
 def _outer_git_folder(outer: str | None, path: str, bare: set[str]) -> str | None:
-    """The outermost git folder at or above a path, given its parent folder's result.
+    """The outermost git folder at or above a path, given the result for its parent folder.
 
     An empty string means that the workspace itself is a bare repository.
     """
@@ -216,20 +216,20 @@ class _Repository:
             self.judgement.add_question(GIT_FILE_MODE_RISK, f"`{change.path}`")
 
     def _drop_cache(self, change: Change) -> None:
-        """Leave a cache out, because git would trust it instead of the objects."""
+        """Don't apply a cache, because git would trust it instead of the objects."""
         if change.before is None:
             self.judgement.left_out[change.path] = CACHE_REASON
         elif change.after is not None:
             self.judgement.outdated.add(change.path)
 
     def _risk(self, git_path: GitPath, change: Change) -> str:
-        """The risk for which a change needs approval; empty if it does not."""
+        """The risk because of which a change needs approval; empty if it needs none."""
         before, after, path = change.before, change.after, change.path
         if after is not None and after.kind == "link":
             return GIT_REDIRECTION_RISK
         if git_path.kind is None:
             return GIT_HOOKS_RISK if git_path.path.split("/")[0] == "hooks" else GIT_UNKNOWN_FILE_RISK
-        # Removed files can't redirect git, and data may be removed freely: check only new content.
+        # Check only new content: removed files can't redirect git, and data may be removed freely.
         content = after if after is not None and after.kind == "file" else None
         match git_path.kind:
             case "settings":
@@ -269,7 +269,7 @@ class _Repository:
                 return self._risk_of_state(git_path, path, node)
 
     def _risk_of_state(self, git_path: GitPath, path: str, node: Node) -> str:
-        """The risk of rebase, cherry-pick, am or bisect state: commands that run on `--continue`."""
+        """The risk in the state of a rebase, cherry-pick, am or bisect: commands that run on `--continue`."""
         match git_path.kind:
             case "todo":
                 text = self._text(path, node)
@@ -315,7 +315,7 @@ class _Repository:
         return digest == name
 
     def _is_new_or_same(self, path: str, before: Node | None, node: Node) -> bool:
-        """Whether a pack file is unchanged, or new and then checked by `judge_packs`."""
+        """Whether a pack file is unchanged or new; a new one is queued for `judge_packs`."""
         if self.is_recorded:
             return True
         if before is not None:
@@ -325,7 +325,7 @@ class _Repository:
         return True
 
     def judge_packs(self) -> None:
-        """Check packs that are new or have a new index: an index must match its pack."""
+        """Check the new packs and indexes: each index must match its pack."""
         for stem, files in self.packs.items():
             nodes = {suffix: change.after for suffix, change in files.items() if change.after}
             is_alone = nodes.keys() == {"pack"} and not self.view.there(f"{stem}.idx")
@@ -333,7 +333,7 @@ class _Repository:
                 self.judgement.add_question(GIT_HISTORY_RISK, f"`{stem}.{next(iter(files))}`")
 
     def _has_same_bytes(self, path: str, before: Node, after: Node) -> bool:
-        """Whether two file nodes have the same bytes: git updates the mtime of existing objects."""
+        """Whether two file nodes have the same bytes; git updates the mtime of objects without changing them."""
         if before.kind != after.kind or before.bytes != after.bytes:
             return False
         one, other = (_sha256_and_size(self.view.pieces_of(path, node)) for node in (before, after))
@@ -421,7 +421,7 @@ class _Repository:
             return False
         parts = [part for part in written.split("/") if part not in {"", "."}]
         up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
-        # After a name, `..` depends on where that name leads.
+        # `..` after a name can lead anywhere if the name is a symlink.
         if ".." in parts[up:]:
             return False
         if written.startswith("/"):
@@ -484,6 +484,6 @@ def _is_world_writable(before: Node | None, after: Node) -> bool:
 
 
 def git_question_phrases(judgement: GitJudgement, few: Callable[[Sequence[str]], str]) -> Iterable[str]:
-    """Yield what needs approval as parts of a sentence, with paths and keys."""
+    """Yield the changes that need approval as phrases for a sentence, with paths and keys."""
     for kind, names in judgement.questions.items():
         yield f"{kind} ({few(names)})"

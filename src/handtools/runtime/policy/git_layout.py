@@ -24,8 +24,8 @@ class BadGitObject(ValueError):
 def loose_object_digest(pieces: Iterable[bytes], *, algorithm: str, max_bytes: int) -> tuple[str, int]:
     """Return the hash of a loose object's content, which is its name in git, and the size of the content.
 
-    `pieces` has the bytes of the file. Raises `BadGitObject`, including if the content is longer than
-    `max_bytes`.
+    `pieces` has the bytes of the file. Raises `BadGitObject` if the file is not a valid object or its content
+    is longer than `max_bytes`.
     """
     inflater, size = zlib.decompressobj(), 0
     digest = hashlib.new(algorithm, usedforsecurity=False)
@@ -174,7 +174,7 @@ _GIT_FOLDER = _Folder(
         "remotes": _Folder(),
         "modules": _Folder(),
         "worktrees": _Folder(),
-        # rerere resolves later conflicts with what is recorded here, so its files have no known kind.
+        # Left empty so that its files need approval: rerere resolves later conflicts with their content.
         "rr-cache": _Folder(),
         "rebase-merge": _REBASE_MERGE,
         "rebase-apply": _REBASE_APPLY,
@@ -196,7 +196,7 @@ class GitPath(NamedTuple):
     """A path below a `.git` folder, or below a bare repository, as git interprets it."""
 
     folder: str
-    """The innermost git folder around it, relative to the outermost; empty, or like `modules/NAME`."""
+    """The innermost git folder around the path, relative to the outermost one; empty, or like `modules/NAME`."""
     path: str
     """The path in that folder."""
     kind: GitFileKind | None
@@ -243,7 +243,7 @@ def _nested_size(parts: Sequence[str], *, is_folder: bool) -> int:
     if parts[0] != "modules":
         return 0
     own = next((n for n, part in enumerate(parts) if n and part.casefold() in RESERVED_NAMES), len(parts))
-    # If no reserved name follows, the last component is a file in the git folder, or part of the name.
+    # If no reserved name follows, the last component of a file's path is in the git folder, not part of the name.
     size = own if own < len(parts) or is_folder else len(parts) - 1
     return size if 1 < size < len(parts) and all(map(_is_submodule_name, parts[1:size])) else 0
 

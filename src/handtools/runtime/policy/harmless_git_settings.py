@@ -1,7 +1,7 @@
 """Table of git settings that a command may change without approval.
 
-A setting is listed only if git does not run or trust anything because of it, and if it does not control
-where data goes, what is deleted, or what a command does that the user types (an alias, `push`, `fetch`).
+A setting is listed only if git does not run or trust anything because of it, and if it does not control where
+data goes, what is deleted, or what the user's own commands do (an alias, `push`, `fetch`).
 Git has hundreds of settings and adds more in each version, so this is an allowlist with the permitted
 values; any other key needs approval. Unchanged keys are not checked. Removing a key that needs approval
 needs approval, too, because the key may be there for protection.
@@ -91,7 +91,7 @@ PLAIN_KEYS: dict[str, ValueTest] = {
     "push.default": lambda value: value in {"simple", "current", "nothing"},
     "advice.*": _is_flag,
 }  # fmt: skip
-"""Keys that need no approval if their value passes the test; `*` is any subsection or name."""
+"""Keys that need no approval if their value passes the test; `*` stands for any subsection or name."""
 
 
 def git_config_keys_to_ask(
@@ -156,7 +156,7 @@ class _ConfigChange:
         if (parts.section, parts.name) not in _ROUTING_KEYS:
             return False
         if not values:
-            # If one is removed, git falls back to the others, so only the whole section may be removed.
+            # Without one of its keys, git falls back to the others, so only a whole section may be removed.
             return parts.subsection is None or not _has_section(self.after, parts)
         return self._routes_as_before(key, parts, values)
 
@@ -188,7 +188,7 @@ class _ConfigChange:
                 return False
 
     def _may_track(self, branch: str, remote: str) -> bool:
-        """Whether a branch without a remote may get this one: git's default, or any if it is new."""
+        """Whether a branch without a remote may get this one: git's default, or any if the branch is new."""
         remotes = _remotes(self.after)
         if remote == ".":
             return True
@@ -222,7 +222,7 @@ def _fetches_into(refspec: str, folder: str) -> bool:
 
 
 def _fetches_under_same_name(refspec: str, folder: str) -> bool:
-    """Whether a refspec writes each branch under its own name, so that none can pose as another."""
+    """Whether a fetch refspec writes each branch under its own name, so that none can pose as another."""
     found = _FETCHED_BRANCHES.fullmatch(refspec)
     return found is not None and found["target"] in {None, f"{folder}{found['name']}"}
 

@@ -1,6 +1,6 @@
-"""Table of private paths: files with secrets such as keys, passwords or tokens; and names of backup copies.
+"""Table of private paths, which contain secrets such as keys, passwords or tokens; and names of backup copies.
 
-Each row has a glob and the content of the file. A glob covers files, symlinks and all paths below it. If
+Each row has a glob and what such a file contains. A glob covers files, symlinks and all paths below a match. If
 ordinary projects use the same folder name (`.docker`, `.cargo`, `.config`), only the file in it is listed.
 """
 
@@ -92,7 +92,7 @@ PRIVATE_PATHS: dict[str, str] = dict(
     )
 )
 PUBLIC_EXAMPLE_FILES = ("*.pub", ".env.example", ".env.sample", ".env.template", ".env.dist")
-"""Globs of public and example files, which are exempt."""
+"""Globs of public keys and example files, which are not private."""
 
 _COPIES = (
     "{}~",
@@ -120,7 +120,7 @@ def _globs_of_copies(glob: str) -> Iterator[str]:
     folder, slash, name = glob.rpartition("/")
     for form in _COPIES:
         copy = form.format(name)
-        # A star at the start or end of a name also covers what the copy's name adds there.
+        # A star at the start or end of the name also covers what the pattern would add there.
         copy = "*" + copy.partition("*")[2] if name.startswith("*") else copy
         copy = copy.rpartition("*")[0] + "*" if name.endswith("*") else copy
         yield f"{folder}{slash}{copy}"

@@ -1,4 +1,4 @@
-"""The policy in a project's file: it is untrusted, so it can only tighten the user's policy."""
+"""The policy in a project's file. It is untrusted, so it can only tighten the user's policy."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class TightenedPolicy:
 
     policy: Policy
     ignored: Mapping[str, str]
-    """Sentences by key: `unattended`, `defaults.run`, `rule.0`."""
+    """Sentences about ignored keys, by key, such as `unattended`, `defaults.run` or `rule.0`."""
 
 
 def tightened_policy(
@@ -29,7 +29,7 @@ def tightened_policy(
     said: Collection[str],
     folder: str = "",
 ) -> TightenedPolicy:
-    """Tighten a policy by a project's file, which contains the rules `rules` and the keys `said`.
+    """Tighten a policy with a project's file, which contains the rules `rules` and the keys `said`.
 
     With `folder`, the name of a folder in the workspace, the file's globs apply to paths in that folder.
     """
@@ -68,7 +68,7 @@ def _in_folder(rule: Rule, folder: str) -> Rule:
 
 
 def _tightening_rules(policy: Policy, rules: Sequence[Rule], ignored: dict[str, str]) -> Iterator[Rule]:
-    """Yield a project's rules without weakening effects: a rule would override even a stricter default."""
+    """Yield a project's rules without effects that would weaken the policy, and report those in `ignored`."""
     for number, rule in enumerate(rules):
         effects = frozenset(kind for kind in rule.effects if not _is_loosening(policy, rule, kind))
         if effects:

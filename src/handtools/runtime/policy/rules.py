@@ -31,7 +31,7 @@ VERDICT_STRENGTH: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 def check_words(where: str, what: str, words: Iterable[object], known: Iterable[str]) -> None:
-    """Raise `UsageError` for the first unknown word, with a similar known one."""
+    """Raise `UsageError` for the first unknown word, suggesting a similar known one."""
     names = sorted(known)
     for word in words:
         if word in names:
@@ -42,7 +42,7 @@ def check_words(where: str, what: str, words: Iterable[object], known: Iterable[
 
 
 def text_tuple(where: str, value: Iterable[str]) -> tuple[str, ...]:
-    """Return strings as a tuple; raises `UsageError` for a single string, which would become letters."""
+    """Return strings as a tuple; raises `UsageError` for a single string, which would be split into letters."""
     texts = () if isinstance(value, str) else tuple(value)
     if isinstance(value, str) or not all(isinstance(text, str) for text in texts):
         raise UsageError(f"{where} must be a list of strings, not {value!r}.")
@@ -80,7 +80,7 @@ class CommandPrefixes:
         return any(self._has_prefix(words, each) for each in self._parsed_prefixes)
 
     def hazard_beyond_prefix(self, words: CommandWords) -> str:
-        """Return the first hazard in a command beyond the matched prefix, or an empty string."""
+        """Return the first hazard in a command outside the matched prefix; empty if there is none."""
         lengths = [len(each) for each in self._parsed_prefixes if self._has_prefix(words, each)]
         spoken_for = words[: max(lengths, default=0)]
         left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
@@ -153,7 +153,7 @@ class Rule:
     not_match: tuple[str, ...] = ()
     """Examples that the rule must not match; checked when the policy is created."""
     only_tightens: bool = False
-    """Whether the default for the kind of effect still applies, so that the rule can't weaken it.
+    """Whether the default for the kind of effect applies as well, so that the rule can't weaken it.
 
     True for the built-in rules and for rules that others add to the user's policy.
     """
@@ -168,7 +168,7 @@ class Rule:
             object.__setattr__(self, name, text_tuple(f"{where}: `{name}`", getattr(self, name)))
         object.__setattr__(self, "effects", frozenset(self.effects))
         try:
-            # Without a trailing slash they match files and symlinks, too.
+            # Without a trailing slash, globs match files and symlinks, too.
             paths = tuple(each.rstrip("/") or each for each in plain_globs(self.paths))
             object.__setattr__(self, "paths", paths)
             object.__setattr__(self, "but", plain_globs(self.but))
@@ -176,14 +176,17 @@ class Rule:
             raise UsageError(f"{where}: invalid glob: {problem}.") from problem
 
     def judge(self, kind: EffectKind, target: str, tool: str, *, link: bool = False) -> Verdict | None:
-        """Return the rule's verdict on a target, or None; a symlink is also judged by paths below it."""
+        """Return the rule's verdict on a target; None if it does not match.
+
+        A new symlink (`link`) also matches deny and ask rules about paths below it.
+        """
         if self.commands or not self.speaks(kind, tool):
             return None
         if self.covers(target):
             return self.verdict
         if not link or self.verdict == "allow" or not self._parent_folder_globs.matches(target):
             return None
-        # The symlink's target is judged again at its own path, so approval is enough for hidden paths.
+        # Approval is enough for hidden paths, because reads through the symlink are judged by the target's path.
         return "ask" if self.hides else self.verdict
 
     @property
@@ -193,7 +196,7 @@ class Rule:
 
     @property
     def is_about_paths(self) -> bool:
-        """Whether the rule is about paths: certain ones, or all."""
+        """Whether the rule is about paths (all, or certain ones), not about commands or hosts."""
         return not self.commands and not self.hosts
 
     def speaks(self, kind: EffectKind, tool: str) -> bool:
@@ -229,7 +232,7 @@ class Rule:
 
     @cached_property
     def _parent_folder_globs(self) -> GlobsWithoutDescendants:
-        """Matches parent folders of the rule's paths; a symlink there could bring in all of them."""
+        """Globs of the parent folders of the rule's paths; a symlink instead of one could supply these paths."""
         split = [path.split("/") for path in self.paths]
         heads = [
             parts[:depth] for parts in split for depth in range(1, len(parts)) if parts[depth - 1] != "**"
@@ -252,7 +255,7 @@ class Rule:
             )
             wrong = [example for example in self.match if not covers(example)]
             wrong += [example for example in self.not_match if covers(example)]
-            covers("x")  # report an invalid list now
+            covers("x")  # raises now if the list is invalid
             self.path_globs.check()
         except BadHostEntry as error:
             raise UsageError(f"Rule `{self.name}`: {error}") from error
@@ -281,7 +284,7 @@ def plain_globs(globs: Iterable[str]) -> tuple[str, ...]:
 
 
 VENDOR_FOLDERS = ("node_modules", "site-packages", "dist-packages", "vendor", ".tox", ".nox", "__pycache__")
-"""Folders with third-party files: private-looking names there (certificates, samples) are not secrets."""
+"""Folders with third-party files; those with private-looking names (certificates, samples) are not secret."""
 
 PRIVATE_RULE = Rule(
     name="private",
