@@ -28,12 +28,12 @@ class HttpRefusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequestHeaders:
-    """The headers of an HTTP request, for MCP method handlers."""
+    """The headers of an HTTP request, in the form that MCP method handlers get them."""
 
     lines: tuple[tuple[str, str], ...]
-    """All request headers in order, duplicates included, with lower-case names."""
+    """All request headers in order, including duplicates, with lower-case names."""
     headers: Mapping[str, str]
-    """Request headers by lower-case name. The first of several duplicates counts."""
+    """Request headers by lower-case name. If a header is repeated, the first one counts."""
 
     @classmethod
     def of(cls, scope: AsgiScope) -> Self:
@@ -48,7 +48,7 @@ def encode_headers(headers: Mapping[str, str]) -> AsgiHeaders:
 
 
 async def send_json(send: AsgiSend, status: int, body: bytes, headers: AsgiHeaders = ()) -> None:
-    """Send a complete HTTP response over ASGI. `body` is JSON that is already encoded."""
+    """Send a complete HTTP response over ASGI whose `body` is already encoded JSON."""
     await send_response(send, status, JSON_CONTENT_TYPE, body, headers)
 
 
@@ -113,7 +113,7 @@ class McpHttpResponse:
         await self._send_event(PING_EVENT)
 
     async def end(self, message: bytes, status: int = 200) -> None:
-        """Send the result and end the response. `status` is ignored once an event stream has started."""
+        """Send the result and end the response. `status` is ignored if an event stream has started already."""
         if self._streams:
             await send_body_chunk(self._send, _event_bytes(message), more=False)
         else:

@@ -30,9 +30,9 @@ GLOB_SPECIALS = re.compile(r"([*?\[\]{}!\\])")
 
 
 class ClientRootsEnforcer:
-    """Asks the client for its root folders before the first tool call and again after they change.
+    """Asks the client for its root folders before the first tool call, and again after they change.
 
-    The roots become policy rules.
+    The roots are turned into policy rules.
     """
 
     def __init__(self, connection_tools: ConnectionTools[Any], root: Path) -> None:
@@ -75,7 +75,7 @@ class ClientRootsEnforcer:
     def _rules(self, uris: list[str]) -> list[Rule]:
         """The policy rules that confine tools to the roots inside the workspace.
 
-        Empty if the roots contain the whole workspace, or none is inside it. In a workspace of several
+        Empty if the roots contain the whole workspace, or if no root is inside it. In a workspace with several
         folders, each folder can be inside a different root.
         """
         folders = [Path(unquote(urlsplit(uri).path)).resolve() for uri in uris if uri.startswith("file://")]
@@ -95,7 +95,7 @@ def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
     """Policy rules that deny everything outside these folders of the workspace.
 
     There is one rule for the workspace root and one for each parent of a given folder. Each rule excepts
-    only the path that leads down to the given folders, because an exception covers everything below it.
+    only the next folders on the way to the given ones, because an exception covers everything below it.
     """
     told = ", ".join(folders)
     ways: dict[str, set[str]] = {}
@@ -110,7 +110,7 @@ def deny_outside_rules(folders: Collection[str]) -> list[Rule]:
             "deny",
             f"The client restricts access to {told}.",
             paths=(f"/{_escaped(above)}/**" if above else "**",),
-            # Except the workspace root itself: searches start there, and skip paths that are denied.
+            # The workspace root itself is allowed: searches start there and skip paths that are denied.
             but=(
                 *(() if above else ("/[.]",)),
                 *(glob for path in sorted(inner) for glob in _folder_globs(path)),
@@ -134,7 +134,7 @@ def _escaped(path: str) -> str:
 
 
 def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:
-    """Whether the client has roots and uses the current protocol, which requests them with a result."""
+    """Whether the client has roots and uses the current protocol, where the server asks for them in a result."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
     able = getattr(ctx.session.client_capabilities, "roots", None) is not None

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 MAX_SAMPLING_TOKENS = 32_000
 _current_request: ContextVar["ServerRequestContext[Any, Any] | None"] = ContextVar("request", default=None)
-"""The MCP request whose tool call runs in this context. `sample_model` sends prompts to its client."""
+"""The MCP request whose tool call runs in this context. `sample_model` sends its prompts to that client."""
 
 
 @contextmanager
 def set_sampling_request(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
-    """Make `sample_model` send its prompts to the client that made this MCP request, within the block."""
+    """Within the block, make `sample_model` send its prompts to the client that made this MCP request."""
     before = _current_request.set(ctx)
     try:
         yield
@@ -47,7 +47,7 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
 
     message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
     with warnings.catch_warnings():
-        # The SDK deprecates sampling, but it is what clients support today.
+        # The SDK warns that sampling is deprecated, but it is still what clients support.
         warnings.simplefilter("ignore")
         asking = ctx.session.create_message(
             [message], max_tokens=MAX_SAMPLING_TOKENS, related_request_id=ctx.request_id
@@ -74,7 +74,7 @@ APPROVAL_DECISIONS: dict[str, RememberScope | None] = {
 
 
 def approval_question(approval: Approval) -> str:
-    """The text of an approval form: the call, the matching rule, a preview and what is remembered."""
+    """The text of an approval form: the call, the rule that requires it, a preview and what is remembered."""
     shown = approval.excerpt(max_lines=APPROVAL_QUESTION_LINES, max_bytes=APPROVAL_QUESTION_BYTES)
     remembered = clip_text(
         approval.remembered,
@@ -89,7 +89,7 @@ def approval_question(approval: Approval) -> str:
 
 
 def approval_form() -> dict[str, Any]:
-    """The JSON schema of an approval form: decision and message. Flat, as MCP elicitation requires."""
+    """The JSON schema of an approval form with decision and message. It is flat, as MCP elicitation requires."""
     return {
         "type": "object",
         "properties": {
@@ -145,7 +145,7 @@ def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: st
 
 
 def can_elicit(capabilities: Any) -> bool:
-    """Whether the client supports form elicitation. Naming neither form nor URL mode means form."""
+    """Whether the client supports elicitation by form, which is the default if it names no mode."""
     asked = getattr(capabilities, "elicitation", None)
     if asked is None:
         return False

@@ -2,7 +2,8 @@
 
 A client shows our tools once it has both responses. Neither needs the SDK, whose import takes longer than
 everything else, so they are sent before it is imported. Lines that the SDK must process are replayed to it
-afterwards, and its responses to them are suppressed. A test checks that both responses are the same.
+afterwards, and its responses to requests that were already answered are dropped. A test checks that our
+responses and the SDK's are the same.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ SERVER_NAME = "handtools"
 SERVER_INFO = {"name": SERVER_NAME, "version": __version__, "title": SERVER_NAME}
 SERVER_CAPABILITIES = ("tools", "resources", "prompts")
 REMOTE_WORKSPACE_CAPABILITIES = ("tools",)
-"""Capabilities for a workspace on another machine. The others need the journal, which is over there."""
+"""Capabilities for a workspace on another machine. The others need the journal, which is on that machine."""
 SERVER_INSTRUCTIONS = """\
 Tools for working on code in one folder. Paths are relative to it; nothing outside it is accessible.
 Use these for files and commands, even if the client has its own tools for that: only these calls are
@@ -31,7 +32,7 @@ has changed nothing yet."""
 STORED_TOOLS_LIST_FILE = Path(__file__).with_name("coding.json")
 """The stored result of `tools/list` for the coding preset, on a machine that runs commands.
 
-Building it imports pydantic and every tool, which would be most of the time to a client's first response.
+Building it imports pydantic and every tool, which would take up most of the time to the first response.
 `just docs` regenerates the file, and a test compares it with the tools.
 """
 
@@ -51,7 +52,7 @@ CURRENT_PROTOCOL_VERSION = "2026-07-28"
 MCP_META_PREFIX = "io.modelcontextprotocol/"
 
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
-"""MCP methods that the SDK answers, after the tools are listed."""
+"""MCP methods that are left to the SDK, which answers them after the tools are listed."""
 
 Json = dict[str, Any]
 
@@ -84,7 +85,7 @@ class HandshakeResponder:
             patience = NEXT_HANDSHAKE_LINE_SECONDS
 
     def _answer(self, line: bytes) -> bool:
-        """Answer one JSON-RPC line or keep it for the SDK; False when the SDK must take over."""
+        """Answer one JSON-RPC line or keep it for the SDK; return False if the SDK must take over now."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -105,7 +106,7 @@ class HandshakeResponder:
             case {"method": str() as method} if method in DEFERRED_METHODS and (
                 self.silent or _is_current_request(message)
             ):
-                # Clients request these along with the tools but wait only for the tools, so tools go first.
+                # Clients send these along with `tools/list` but wait only for the tools, so list the tools first.
                 self.heard.append(line)
                 return True
             case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (

@@ -1,4 +1,4 @@
-"""Checks and limits for every HTTP request that we serve: host, origin, tokens, sizes and timeouts."""
+"""Checks and limits for every HTTP request to our servers: host, origin, tokens, sizes and timeouts."""
 
 import hashlib
 import re
@@ -57,8 +57,7 @@ def check_host_and_origin(
 ) -> None:
     """Refuse a foreign Host (421, DNS rebinding) or Origin (403, other web pages).
 
-    An entry of `hosts` without a port matches any port. `origins` are accepted in addition to the host's
-    own.
+    An entry of `hosts` without a port matches any port. `origins` are accepted besides the server's own origin.
     """
     host = headers.get("host", "").lower()
     if host not in hosts and _without_port(host) not in hosts:
@@ -69,7 +68,7 @@ def check_host_and_origin(
 
 
 async def read_body(receive: AsgiReceive, headers: Mapping[str, str], seconds: float) -> bytes:
-    """Read a request's body. Refuses one that is too large or takes longer than `seconds`."""
+    """Read a request's body; raises `HttpRefusal` if it is too large or takes longer than `seconds`."""
     declared = headers.get("content-length", "0")
     if not _CONTENT_LENGTH.fullmatch(declared) or int(declared) > REQUEST_BODY_BYTES:
         raise HttpRefusal(413, f"The limit is {REQUEST_BODY_BYTES:,} bytes.", connection="close")
@@ -105,8 +104,8 @@ def header_timeout_protocol(
 ) -> type[Any]:
     """Make a subclass of uvicorn's HTTP protocol that closes connections whose headers take too long.
 
-    At most `strangers` connections stay open without a request whose headers `knows` accepts. A new
-    connection closes the oldest of these, never an authenticated one.
+    A connection is unauthenticated until it has sent a request whose headers `knows` accepts. If there are more
+    than `strangers` of these, the oldest one is closed, but never an authenticated one.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -170,7 +169,7 @@ def limited_server(
     knows: Callable[[Mapping[str, str]], bool],
     header_seconds: float,
 ) -> "uvicorn.Server":
-    """Make a uvicorn server with our limits and no signal handlers. For `knows` see the protocol."""
+    """Make a uvicorn server with our limits and no signal handlers; for `knows` see `header_timeout_protocol`."""
     import uvicorn
 
     config = uvicorn.Config(

@@ -54,7 +54,7 @@ MIN_TOKEN_CHARS = 24
 class TokenGrant:
     """The workspace, preset and policy that one bearer token gives access to.
 
-    Only the token's SHA-256 digest is stored, so the token does not appear in memory or logs.
+    It has only the token's SHA-256 digest, so that the token itself does not appear in memory or logs.
     """
 
     name: str
@@ -90,7 +90,7 @@ class TokenGrants:
 def read_grants(path: Path) -> TokenGrants:
     """Read the tokens of an HTTP server from a TOML file of `[[token]]` tables.
 
-    Each has a name, a sha256 or token_file, and a workspace. Raises `UsageError` on anything invalid.
+    Each table has a name, a sha256 or token_file, and a workspace. Raises `UsageError` if anything is invalid.
     """
     try:
         written = tomllib.loads(path.read_text("utf-8"))
@@ -146,7 +146,7 @@ def require_strong_token(token: str, where: str) -> str:
 
 
 MAX_HTTP_REQUEST_SECONDS = 3600.0
-"""Maximum duration of one HTTP request in seconds. It also ends event streams, which clients reopen."""
+"""Maximum duration of one HTTP request in seconds. Event streams end after it, too; clients reopen them."""
 
 
 @dataclass(kw_only=True)
@@ -270,7 +270,7 @@ class HttpConfig:
     def hosts(self) -> frozenset[str]:
         """The accepted values of the Host header.
 
-        Raises `UsageError` if the server listens on a non-loopback address and none are configured.
+        Raises `UsageError` if none are configured although the server listens on a non-loopback address.
         """
         if self.host in {"127.0.0.1", "localhost", "::1"}:
             return LOOPBACK_HOSTS.union(self.names)
@@ -290,7 +290,7 @@ class McpHttpApp:
     toolboxes: Mapping[str, ServedToolbox] = field(default_factory=dict)
     """Toolboxes by grant name, served instead of the ones that the grants describe.
 
-    The caller enters a remote toolbox before, and exits it after it is served.
+    The caller must enter a remote toolbox before it is served, and exit it afterwards.
     """
     metrics: CallMetrics = field(default_factory=CallMetrics)
 
@@ -332,7 +332,7 @@ class McpHttpApp:
 
 
 async def _protocol_router(registry: MethodRegistry, stack: AsyncExitStack, *, stateless: bool) -> AsgiApp:
-    """The ASGI application of one token: stateless or with sessions, depending on the protocol version."""
+    """The ASGI application of one token: with or without sessions, depending on a request's protocol version."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
     from handtools.mcp.streamable_http import StatelessHttp
@@ -374,7 +374,7 @@ def serve_http(grants: TokenGrants, http_config: HttpConfig) -> None:
 async def run_http_server(app: McpHttpApp) -> None:
     """Run uvicorn with the given MCP servers until a signal stops it."""
     async with app.open() as door:
-        # Everything loaded so far is permanent: freeze it, so that the GC doesn't scan it again and again.
+        # Everything loaded so far stays loaded: freeze it, so that the GC doesn't scan it again and again.
         gc.collect()
         gc.freeze()
         place = app.http_config

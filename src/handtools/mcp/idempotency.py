@@ -21,7 +21,7 @@ TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
 
 class DerivedCallId(NamedTuple):
-    """A call's id, and whether the client chose it and so can request the same call again."""
+    """A call's id, and whether the client chose it, so that it can request the same call again."""
 
     call_id: str
     chosen: bool
@@ -38,9 +38,9 @@ def derive_call_id(
 ) -> DerivedCallId:
     """Derive the id of a tool call from its MCP request, so that a repeated request gets the same id.
 
-    The client's id in `_meta`, or `key` (the Idempotency-Key header), takes precedence. Otherwise the id is
-    a digest of what a repeated request has in common with the first. `scope` names the connection or
-    session within which request ids are unique. Without one (the current protocol has no HTTP sessions)
+    The client's id in `_meta`, or `key` (the Idempotency-Key header), takes precedence. Otherwise the id is a
+    digest of the data that a repeated request has in common with the first. `scope` names the connection or
+    session within which request ids are unique. If it is empty (the current protocol has no HTTP sessions),
     every request gets a new id.
     """
     named = (meta or {}).get(CALL_ID_META_KEY) or key
@@ -70,9 +70,9 @@ class ReplicaCallLocks:
 
     @asynccontextmanager
     async def hold(self, call_id: str) -> AsyncIterator[None]:
-        """Lock a call id within the block, waiting while another replica has the lock."""
+        """Lock a call id within the block; wait first if another replica has locked it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Hash the id: callers choose ids, so they may not be valid file names.
+        # Hash the id, because ids chosen by callers may not be valid file names.
         path = self._folder / hashlib.sha256(call_id.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         while (lock := _try_claim(path)) is None:  # noqa: ASYNC110 - no file tells when its lock is free
             await anyio.sleep(LOCK_POLL_SECONDS)
@@ -87,7 +87,7 @@ def _try_claim(path: Path) -> int | None:
     lock = try_lock(path)
     if lock is None:
         return None
-    # The previous holder may have unlinked the file after we opened it. Then we locked an orphaned inode.
+    # The previous owner of the lock may have deleted the file after we opened it; then our lock protects nothing.
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(lock), path.stat()):
             return lock

@@ -56,8 +56,8 @@ def policy_from_json(value: Any) -> Policy:
 def intersect_policies(policy: Policy, other_policy: Policy, tools: Iterable[AnyTool]) -> Policy:
     """The policy that allows only what both policies allow.
 
-    If a rule of one policy allows what the other's default needs approval for, approval is needed: no rule
-    weakens the other policy's default. Raises `UsageError` if `more` names an unknown tool.
+    No rule weakens the other policy's default: if one policy's rule allows an effect for which the other's default
+    requires approval, approval is needed. Raises `UsageError` if `other_policy` names an unknown tool.
     """
     tools = list(tools)
     check_tool_names(other_policy, [tool.name for tool in tools])
@@ -109,7 +109,7 @@ class RemoteParams(BaseModel):
     remember: str = "once"
     message: str = ""
     fingerprint: str = ""
-    """Fingerprint of the approval to answer; empty answers whichever is pending."""
+    """Fingerprint of the approval request to answer; empty means whichever is pending."""
     policy: dict[str, Any] | None = None
     """A policy that narrows the token's policy for this call."""
 
@@ -124,7 +124,7 @@ ToolboxMethod = Callable[[Toolbox, RemoteParams], Awaitable[Json]]
 
 
 async def withdraw(toolbox: Toolbox, params: RemoteParams) -> Json:
-    """Withdraw the approval request of a pending call; return whether one was waiting. Runs nothing."""
+    """Withdraw the approval request of a call without running it; return whether the call was pending."""
     return {"withdrawn": await toolbox.withdraw(params.id, params.message)}
 
 
@@ -151,7 +151,7 @@ async def definitions(toolbox: Toolbox, _params: RemoteParams) -> Json:
 TOOLBOX_METHODS: Mapping[str, ToolboxMethod] = {
     method.__name__: method for method in (withdraw, waiting, why, definitions)
 }
-"""The methods that `RemoteMethods` and the host of a fleet have in common, by name."""
+"""The methods that `RemoteMethods` shares with a fleet's host, by name."""
 
 
 def narrowed_toolbox(
@@ -187,7 +187,7 @@ class RemoteMethods:
         }
 
     async def _answer(self, method: ToolboxMethod, _ctx: object, params: RemoteParams) -> Json:
-        """Run a method with the toolbox and the call id that the request means."""
+        """Run a method with the toolbox and the stored call id that a request refers to."""
         fit = (
             params.id if SAFE_CALL_ID_PATTERN.fullmatch(params.id) else derived_call_id("named", params.id)
         )
@@ -202,7 +202,7 @@ class RemoteMethods:
     async def call(self, toolbox: Toolbox, params: RemoteParams) -> Json:
         """Run a tool call and return its result.
 
-        A lost connection does not stop it: requesting the same id later returns the same result.
+        A lost connection does not stop the call; requesting the same id later returns its result.
         """
         began, status = time.perf_counter(), "error"
         try:
@@ -259,9 +259,9 @@ REMOTE_META_PREFIX = "io.modelcontextprotocol/"
 class RemoteToolbox:
     """Client for the tools of a `handtools serve` process, with the interface of `Toolbox`.
 
-    Use it as an async context manager: entering it fetches the tool definitions. If the connection is lost,
-    a call is requested again with the same id, so it runs only once. If no result can be fetched at all,
-    you can make the same `Call` again later.
+    Use it as an async context manager; entering it fetches the tool definitions. If the connection is lost, a call
+    is sent again with the same id, so it runs only once. If no result can be fetched at all, you can make the same
+    `Call` again later.
     """
 
     def __init__(self, url: str, token: str, *, timeout: float = 660.0) -> None:
@@ -339,7 +339,7 @@ class RemoteToolbox:
         return bool(answer["withdrawn"])
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:  # noqa: ARG002
-        """Wait forever: `watch` and `view` run on the workspace's machine, which handles their answers."""
+        """Wait forever: `watch` and `view` run on the workspace's machine, and their answers are handled there."""
         if not only_if_watched:
             await anyio.sleep_forever()
         return None
@@ -389,7 +389,7 @@ class RemoteToolbox:
         return self._unopened_copy().set_view(offered, self._meant, policy, approver, EventAnnouncer())
 
     def renamed(self, names: Mapping[str, str] | Callable[[str], str]) -> Self:
-        """The same remote tools with other names for the model, e.g. with a prefix. `call` uses them."""
+        """The same remote tools with other names for the model, e.g. with a prefix. `call` expects these names."""
         new = names if callable(names) else lambda name: names.get(name, name)
         shown = {one.name: new(one.name) for one in self.definitions()}
         if len(set(shown.values())) != len(shown):
@@ -480,7 +480,7 @@ class RemoteToolbox:
         return self._client
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
-        """Run a call on the server. Cancelling its token or the waiting task also cancels it there."""
+        """Run a call on the server. Cancelling the token or the waiting task also cancels the call there."""
         answer: list[dict[str, Any]] = []
         errors: list[HandtoolsError] = []
         taken_back = _cancel_event(token)
@@ -516,7 +516,7 @@ def _renamed_definition(definition: ToolDefinition, names: Mapping[str, str]) ->
 
 
 def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
-    """Whether a policy offers a tool, judging by its definition. The server checks the rest."""
+    """Whether a policy offers a tool, judged only by its definition. The server checks everything else."""
     if definition.name in policy.block or (
         policy.allow is not None and definition.name not in policy.allow
     ):
@@ -525,7 +525,7 @@ def _is_offered(policy: Policy, definition: ToolDefinition) -> bool:
 
 
 def _cancel_event(token: CancelToken) -> anyio.Event:
-    """An event of this event loop that is set when any thread cancels the token."""
+    """An event, for this event loop, that is set when any thread cancels the token."""
     event, home, loop = anyio.Event(), threading.get_ident(), anyio.lowlevel.current_token()
 
     def told() -> None:
@@ -560,7 +560,7 @@ def _request_headers(method: str) -> dict[str, str]:
 
 
 def _result_from_response(status: int, text: str) -> dict[str, Any]:
-    # A slow response is an event stream with pings before it: the last data line is the response.
+    # If the response took a while, it is an event stream with pings, and its last data line is the response.
     # Not splitlines(): it also splits at characters such as U+2028, which JSON strings may contain.
     lines = [line.removeprefix("data:") for line in text.split("\n") if line.startswith("data:")]
     try:

@@ -1,4 +1,4 @@
-"""The part of a toolbox's interface that an MCP server needs, local or remote, and the presets of tools."""
+"""The part of a local or remote toolbox's interface that an MCP server needs, and the presets of tools."""
 
 import logging
 from collections.abc import Sequence
@@ -72,15 +72,15 @@ class ServedToolbox(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """The policy of the toolbox. For a remote toolbox, only the restrictions that are added locally."""
+        """The policy of the toolbox. For a remote toolbox, only the restrictions added on this side."""
         ...
 
     async def call(self, tool_call: Call, *, reply: Reply | None = None) -> Result[Any]:
-        """Run a call, or return the recorded result of its id. `reply` answers its approval request."""
+        """Run a call, or return the result recorded under its id. `reply` answers its approval request."""
         ...
 
     async def resume(self, call_id: str, reply: Reply) -> Result[Any]:
-        """Answer a pending call."""
+        """Reply to a pending call and return its result."""
         ...
 
     async def answer_from_elsewhere(self, call_id: str, *, only_if_watched: bool = False) -> Reply | None:

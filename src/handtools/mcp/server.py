@@ -1,6 +1,6 @@
-"""The MCP server's methods by name, resources and prompts, and lazy import of the SDK.
+"""The MCP server: its methods by name, resources and prompts, and lazy import of the SDK.
 
-We avoid the SDK's `Server`: importing it loads the web framework, OAuth and the entire client, which takes
+We avoid the SDK's `Server`: importing it loads the web framework, OAuth and the entire client, which takes up
 half of the time to the first response on stdio. Instead, the SDK's modules are imported one by one when
 they are needed.
 """
@@ -73,7 +73,7 @@ async def resource(ctx: Context, params: ResourceParams) -> Result[ResourceDetai
 class ResourceMethods:
     """Handlers of the MCP resource methods.
 
-    Files are read with a tool call, so the policy applies and the journal records it.
+    Files are read with a tool call, so that the policy applies and the journal records the call.
     """
 
     def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
@@ -352,7 +352,7 @@ def _tracing_middleware() -> list[Any]:
 def build_mcp_server(
     connection_tools: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
 ) -> MethodRegistry:
-    """Build a connection's MCP server: tools; for a local workspace also resources, prompts, remote calls.
+    """Build a connection's MCP server with tools and, for a local workspace, resources, prompts and remote calls.
 
     With `roots`, tool calls are confined to the client's roots.
     """

@@ -1,8 +1,8 @@
 """The MCP server over stdio: one client, one process, one workspace.
 
 The SDK's transport passes every line through a worker thread, three times per call, which is most of the
-cost of a call. So we use it only if stdin and stdout are not pipes or sockets (a file, or Windows). Nothing
-heavy is imported at module level, because the client is waiting for the first response.
+cost of a call. So we use that transport only if stdin and stdout are not pipes or sockets (a file, or
+Windows). Nothing heavy is imported at module level, because the client is waiting for the first response.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ async def _connect_pipes(
 
 
 class StdinMessages:
-    """Async stream of JSON-RPC messages from stdin. For an invalid line it returns the exception."""
+    """Async stream of JSON-RPC messages from stdin. For an invalid line, it yields the exception."""
 
     def __init__(self, reader: asyncio.StreamReader, heard: list[bytes]) -> None:
         self._reader, self._heard = reader, heard
@@ -271,12 +271,12 @@ async def _serve(
     def desk() -> "ConnectionTools[Any]":
         from pydantic import BaseModel, TypeAdapter
 
-        # The SDK and the tools define 400 models, but a session uses a few dozen: build each on first use.
+        # Build models on first use: the SDK and the tools define 400, but a session uses only a few dozen.
         BaseModel.model_config["defer_build"] = True
         TypeAdapter._defer_build = True  # type: ignore[method-assign, assignment] # noqa: SLF001 - there is no public setting
         from handtools.mcp.tool_calls import ConnectionTools
 
-        # Request ids restart with each process, so they are unique only within this one.
+        # Request ids start over in each process, so they are unique only within this one.
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
@@ -291,7 +291,7 @@ async def _serve(
 
 
 def _end_session(desk: "ConnectionTools[Any]") -> None:
-    """Delete the session's $HOME and /tmp: the session id is unique to this process."""
+    """Delete the session's $HOME and /tmp, which no other process uses."""
     from handtools.host.commands.local_commands import LocalCommands
     from handtools.toolbox import Toolbox
 
@@ -321,7 +321,7 @@ def _load_sdk_loop(
     registry = cast(
         "Any", build_mcp_server(desk, ClientRootsEnforcer(desk, root) if root is not None else None)
     )
-    # Everything loaded so far is permanent. Scanning it for garbage took a tenth of the startup time.
+    # Everything loaded so far stays loaded. Scanning it for garbage took a tenth of the startup time.
     gc.freeze()
     gc.enable()
     return partial(serve_dual_era_loop, registry, lifespan_state={})

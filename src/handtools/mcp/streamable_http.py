@@ -1,8 +1,8 @@
 """MCP's streamable HTTP transport: stateless requests for the current protocol, sessions for older ones.
 
-The SDK interprets messages and words the refusals. We replace its transport, which uses a stream and
-several tasks per request: here a response is plain JSON, and an event stream only if something is sent
-before the result.
+The SDK interprets messages and writes the error messages. We replace its transport, which uses a stream and
+several tasks per request. Here a response is plain JSON, and an event stream only if something is sent before
+the result.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 VERSION_HEADER = "mcp-protocol-version"
 UNWATCHED_REQUEST_SECONDS = 0.02
-"""Seconds before a running request gets a task that pings the client and detects its disconnect.
+"""Seconds after which a running request gets a task that pings the client and notices if it disconnects.
 
 Starting such a task for every request would cost more than most requests.
 """
 
 
 class StatelessRequest:
-    """One stateless HTTP request as the SDK's dispatch context. Notifications go into its response."""
+    """The SDK's dispatch context for one stateless HTTP request. Notifications are sent in its response."""
 
     can_send_request = False
 
@@ -167,7 +167,7 @@ class StatelessHttp:
     def _watch_connection(
         self, receive: AsgiReceive, response: McpHttpResponse
     ) -> Iterator[anyio.CancelScope]:
-        """Within this block, ping the client if the request is slow, and cancel it on disconnect."""
+        """Within the block, ping the client if the request is slow, and cancel the request on disconnect."""
         attending: anyio.CancelScope | None = None
 
         def begin() -> None:
@@ -210,7 +210,7 @@ def _posted_message(body: bytes, request: HttpRequestHeaders) -> "JSONRPCRequest
     from pydantic import ValidationError
 
     try:
-        # Parse strictly: a lone surrogate in a message could not be encoded in the response.
+        # Parse strictly: if a message had a lone surrogate, the response could not be encoded.
         decoded = from_json(body, allow_inf_nan=False)
     except ValueError:
         raise MCPError(PARSE_ERROR, "Parse error") from None
@@ -274,7 +274,7 @@ SESSION_IDLE_SECONDS = 1800.0
 SESSION_SWEEP_SECONDS = 60.0
 MAX_QUEUED_MESSAGES = 16
 UNRELATED_MESSAGES_KEY = ""
-"""Key in `HttpSession.lines` for server messages that don't belong to a request."""
+"""Key in `HttpSession.lines` for messages from the server that don't belong to a request."""
 CANCELLED_CODE = -32800
 
 ResponseMessageStream = MemoryObjectSendStream[Any]
@@ -292,7 +292,7 @@ class HttpSession:
     posting: "ContextSendStream[Any]" = field(init=False)
     """Stream for the messages that the client posts, with the context variables of their HTTP requests."""
     posted: "ContextReceiveStream[Any]" = field(init=False)
-    """The other end, which the SDK's loop reads."""
+    """The other end of that stream, which the SDK's loop reads."""
     lines: dict[str, ResponseMessageStream] = field(default_factory=dict)
     """Streams to open HTTP responses, by JSON-RPC request id."""
     used: float = field(default_factory=time.monotonic)
@@ -305,7 +305,7 @@ class HttpSession:
     def open_message_stream(self, name: str) -> MemoryObjectReceiveStream[Any]:
         """Open the message stream for a request id.
 
-        Closes an earlier stream for the id: a repeated request replaces the first one.
+        Closes an earlier stream for the same id, because a repeated request replaces the first one.
         """
         if (older := self.lines.get(name)) is not None:
             older.close()
@@ -443,7 +443,7 @@ class SessionHttp:
             raise HttpRefusal(404, "This session has ended.") from None
 
     async def _handle_get(self, session: HttpSession, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer a GET with an event stream of messages without a request, until the client disconnects."""
+        """Answer a GET with a stream of messages that belong to no request, until the client disconnects."""
         if UNRELATED_MESSAGES_KEY in session.lines:
             raise HttpRefusal(409, "This session already has an open event stream.")
         hearing, answer = (
@@ -492,7 +492,7 @@ class SessionHttp:
             session.end()
 
     def sweep(self, now: float) -> None:
-        """End the sessions that have been idle for longer than the limit by `now`."""
+        """End the sessions that, at the time `now`, have been idle for longer than the limit."""
         since = now - self._idle
         for session in [one for one in self._open.values() if one.used < since and not one.lines]:
             del self._open[session.id]
@@ -515,7 +515,7 @@ def _request_of(item: Any) -> str:
 async def _answer_request(hearing: MemoryObjectReceiveStream[Any], response: McpHttpResponse) -> None:
     """Send the messages for a request to its HTTP response, up to and including the result.
 
-    Raises `HttpRefusal` if the session ends before the first message.
+    Raises `HttpRefusal` if the session ends, or a repeated request replaces this one, before the first message.
     """
     message = await _next_message(hearing)
     if message is None:
@@ -534,14 +534,14 @@ async def _send_message(message: Any, response: McpHttpResponse) -> None:
 
 
 class _Silence:
-    """Type of the marker that no message arrived within the ping interval."""
+    """Type of `NO_MESSAGE_YET`, which means that no message arrived within the ping interval."""
 
 
 NO_MESSAGE_YET = _Silence()
 
 
 async def _next_message(hearing: MemoryObjectReceiveStream[Any]) -> Any:
-    """The next message of a stream, or a marker after a ping interval without one; None if it is closed."""
+    """The next message of a stream; `NO_MESSAGE_YET` after a ping interval without one, None if it is closed."""
     try:
         return hearing.receive_nowait()
     except anyio.WouldBlock:

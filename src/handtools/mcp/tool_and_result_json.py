@@ -18,7 +18,7 @@ CALL_ID_META_KEY = "handtools/call_id"
 DETAILS_META_KEY = "handtools/details"
 """Key in `_meta`: a client that sets it to true gets the result's details back under the same key.
 
-They are not sent as `structuredContent`, because clients show the model that instead of the text.
+They are not sent as `structuredContent`, because clients would show that to the model instead of the text.
 """
 
 LIST_TTL_MS = 300_000
@@ -53,8 +53,8 @@ def _tool_json(definition: ToolDefinition, tool: AnyTool | None) -> Json:
 def _tool_annotations(definition: ToolDefinition, tool: AnyTool | None) -> Json:
     """The MCP annotations of a tool, derived from its declared effects. Only true hints are included.
 
-    Hints that clients act on are explicit even if they are the protocol's default, because not all clients
-    apply the default. For a tool on another machine only the definition is known, not its effects.
+    Hints that clients act on are given even if they are the protocol's default, because not all clients apply
+    the default. For a tool on another machine only the definition is known, not its effects.
     """
     hints = {"readOnlyHint" if definition.reads_only else "destructiveHint": True}
     reaches_out = tool is not None and tool.effects & {"run", "visit", "deliver", "delegate"}
@@ -67,7 +67,7 @@ def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> 
     `details` adds fields that only programs need to `_meta`.
     """
     content = [content_block(part, call_id) for part in result.content]
-    # Some clients also show `_meta` to the model, so keep it short.
+    # Some clients show `_meta` to the model, too, so keep it short.
     meta = {CALL_ID_META_KEY: call_id} | (_program_meta(result) if details else {})
     return mark_result_complete({"content": content, "isError": not result.ok, "_meta": meta})
 

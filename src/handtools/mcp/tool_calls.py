@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class CallMetrics:
-    """Metrics for the HTTP server's /metrics: calls by tool and status, seconds, refusals, running."""
+    """Metrics for the HTTP server's /metrics: finished calls, their duration, refused requests, running calls."""
 
     def __init__(self) -> None:
         self._began = time.time()
@@ -82,13 +82,13 @@ ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """The SDK's function that sends a progress notification: progress, total, message."""
 
 MAX_UNSENT_PROGRESS = 256
-"""Maximum queued progress messages per call. More are dropped, so a slow client can't delay the call."""
+"""Maximum queued progress messages per call. Further ones are dropped, so a slow client can't delay the call."""
 PROGRESS_BYTES = 2_000
 PROGRESS_LINES = 40
 LAST_PROGRESS_SECONDS = 2.0
-"""Maximum seconds that a result is delayed until the last progress message is sent."""
+"""Maximum seconds for which a result is delayed so that the last progress message is sent first."""
 PAUSE_BEFORE_RESULT_SECONDS = 0.01
-"""Pause between the last progress message and the result.
+"""Pause in seconds between the last progress message and the result.
 
 The TypeScript SDK drops progress that arrives together with the result.
 """
@@ -166,7 +166,7 @@ async def _relay_progress(
 LOOK_AHEAD_DELAY_SECONDS = 0.2
 """Delay before preparing for the first command, so that a call sent with the handshake goes first."""
 ApprovalsAnsweredBy = Literal["client", "person"]
-"""The source of approvals: the calling MCP client, or the user of this machine (`handtools approve`)."""
+"""Where approvals come from: the calling MCP client, or the user of this machine (`handtools approve`)."""
 
 SESSION_META_KEY = "handtools/session"
 """Key in `_meta` for the client's session name, used for remembered approvals and undo."""
@@ -195,7 +195,7 @@ class ConnectionTools(Generic[ToolboxT]):
     _group: TaskGroup | None = None
 
     def __post_init__(self) -> None:
-        # The only place where a token gets its toolbox, so it can access only what it owns.
+        # This is the only place where a token gets its toolbox, which is restricted to the token's own calls.
         if self.agent and isinstance(self.toolbox, Toolbox):
             self.toolbox = self.toolbox.owned_by(self.agent)
 
@@ -233,7 +233,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return self.toolbox.under(replace(policy, unattended="ask"))
 
     def narrow(self, wide: ToolboxT, rules: Iterable[Rule]) -> None:
-        """Replace the toolbox with `wide` plus additional policy rules."""
+        """Replace the toolbox with `wide`, restricted by additional policy rules."""
         more = tuple(rules)
         self.toolbox = wide.under(wide.policy.with_rules(more)) if more else wide
         for made in ("attended_toolbox", "_progress_relay"):
@@ -241,7 +241,7 @@ class ConnectionTools(Generic[ToolboxT]):
 
     @cached_property
     def listed(self) -> Json:
-        """The result of `tools/list`, computed once because the policy does not change."""
+        """The result of `tools/list`, computed only once because the policy does not change."""
         return mark_result_complete({"tools": tool_list(self.toolbox)}, keep_ms=LIST_TTL_MS)
 
     @cached_property
@@ -286,13 +286,13 @@ class ConnectionTools(Generic[ToolboxT]):
 
     def count(self, tool: str, status: str, seconds: float) -> None:
         """Count a finished call in the metrics."""
-        # Count unknown names as one label: clients can send any number of different names.
+        # Count all unknown names under one label, because clients can send any number of different names.
         self.metrics.called(tool if tool in self._tool_names else "unknown", status, seconds)
 
     async def run(self, call: Call, box: ToolboxT | None = None) -> Result[Any]:
-        """Run a call that continues if its client disconnects. Requesting its id again returns the result.
+        """Run a call that continues even if its client disconnects; requesting its id again returns the result.
 
-        `box` replaces the toolbox.
+        `box` is used instead of the connection's toolbox.
         """
         if self._group is None:
             return await self._run_under_lock(call, box)
@@ -306,7 +306,7 @@ class ConnectionTools(Generic[ToolboxT]):
         self.metrics.running += 1
         try:
             future_result.set_result(await self._run_under_lock(call, box))
-        except HandtoolsError as problem:  # raised in the waiting request; here it would stop the server
+        except HandtoolsError as problem:  # raise it in the waiting request; here it would stop the server
             future_result.set_exception(problem)
         finally:
             self.metrics.running -= 1
@@ -320,12 +320,12 @@ class ConnectionTools(Generic[ToolboxT]):
         async with self.locks.hold(call.id):
             result = await chosen.call(call)
             if self.journal is not None:
-                # Read-only calls are recorded write-behind: flush before another holder gets the lock.
+                # Reading the call writes queued records: another replica must find it once the lock is released.
                 self.journal.calls.recall(call.id)
             return result
 
     def journal_call_id(self, call_id: str) -> str:
-        """The journal's id for a client's call id. It keeps the ids of different tokens separate."""
+        """The id under which the journal stores a client's call; it keeps the calls of different tokens apart."""
         return call_id if self.journal is None else self.journal.own_id(call_id)
 
     def _call_from_request(
@@ -354,7 +354,7 @@ class ConnectionTools(Generic[ToolboxT]):
         return await self._progress_relay.follow(call.id, run, ctx.session.report_progress)
 
     async def _resume_answered_call(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
-        """Resume the pending call whose approval is answered by the client's repeated request.
+        """Resume the pending call whose approval request the client answers by repeating its request.
 
         Raises `HandtoolsError` if the call is unknown.
         """
@@ -375,7 +375,7 @@ class ConnectionTools(Generic[ToolboxT]):
             result, partial(self._reply_to_approval, ctx, params), self.attended_toolbox.resume
         )
         if result.request is not None:
-            # The call is still pending, or was answered and has ended in another process.
+            # The call is still pending, or another process answered and finished it.
             result = await self.attended_toolbox.call(_same_call(params, call_id))
         return result
 
@@ -402,7 +402,7 @@ class ConnectionTools(Generic[ToolboxT]):
             group.cancel_scope.cancel()
 
         async def ask_watchers() -> None:
-            with suppress(HostError):  # then only the client's user can answer
+            with suppress(HostError):  # if this fails, only the client's user can answer
                 replies.append(await self.attended_toolbox.answer_from_elsewhere(approval.call_id))
                 group.cancel_scope.cancel()
 
@@ -416,7 +416,7 @@ class ConnectionTools(Generic[ToolboxT]):
     ) -> Json:
         """The response for a pending call: an approval form if the client can show one, otherwise a text.
 
-        It is also a text if the form was returned unanswered: some clients can't show forms and close each
+        It is also a text if the client returned the form unanswered: some clients can't show forms and close each
         one, so they would be asked again and again until they give up on the call.
         """
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -433,7 +433,7 @@ class ConnectionTools(Generic[ToolboxT]):
 
 
 def _same_call(params: "CallToolRequestParams", call_id: str) -> Call:
-    """The call that a request repeats; the toolbox knows its session and agent by the id."""
+    """The call that a request repeats; the toolbox finds its session and agent by the id."""
     return Call(tool=params.name, args=params.arguments or {}, id=call_id)
 
 
@@ -454,7 +454,7 @@ def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
 async def _elicit_reply(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
     """Request approval by elicitation during the call, as older protocols do.
 
-    None if the client cancels or fails. No lock is held while waiting.
+    None if the client cancels or fails. Nothing is locked while waiting.
     """
     from mcp.shared.exceptions import MCPError
 

@@ -1,1 +1,1 @@
-"""AI clients whose config files `handtools install` edits to add our MCP server; see `client_setup`."""
+"""AI clients and the edits to their config files by which `handtools install` adds our MCP server."""

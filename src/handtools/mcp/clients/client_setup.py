@@ -1,4 +1,4 @@
-"""The supported AI clients and their config files, and the planned edits for install and uninstall."""
+"""The supported AI clients and their config files, and planning of the edits for install and uninstall."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class DisableToolsEdits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownClient:
-    """An AI client that `handtools install` supports: its config file and the place of our entry in it."""
+    """An AI client that `handtools install` supports: its config file and where our entry is in it."""
 
     name: str
     title: str
@@ -58,10 +58,10 @@ class KnownClient:
     scope: Literal["project", "user"] = "project"
     """Whether the config file belongs to the project and can be committed, or to one user."""
     folder: str | None = None
-    """The text for the workspace folder in the server entry; None if the full path is needed."""
+    """How the server entry refers to the workspace folder; None if it needs the full path."""
     own_tools: tuple[DisableToolsEdits, ...] = ()
     kept_tools: str = ""
-    """Message about built-in tools that no setting can disable, and what to do instead."""
+    """Message about built-in tools that no setting can disable, with what to do instead; empty if none."""
     after: str = "Restart it, or reload its MCP servers."
 
     def server(self, launch: McpServerCommand) -> ServerEntryEdit:
@@ -78,7 +78,7 @@ def _typed_entry(launch: McpServerCommand) -> Mapping[str, Any]:
 
 
 def _claude_entry(launch: McpServerCommand) -> Mapping[str, Any]:
-    # Otherwise it hides our tools behind a tool search, and its first turn does not wait for them.
+    # Otherwise Claude Code hides our tools behind a tool search, and its first turn does not wait for them.
     return {**_typed_entry(launch), "alwaysLoad": True}
 
 
@@ -123,7 +123,7 @@ def _in_config(*parts: str) -> Callable[[Path], Path]:
 
 
 def _in_workspace(*names: str) -> Callable[[Path], Path]:
-    """Return a function that picks the first of these files that exists in a workspace, or the last one."""
+    """Return a function that returns the first of these files that exists in a workspace, or else the last one."""
 
     def place(workspace: Path) -> Path:
         files = [workspace / name for name in names]
@@ -141,7 +141,7 @@ def _claude_desktop_file(workspace: Path) -> Path:
 
 
 def _deny_tools(*tools: str) -> tuple[ConfigEdit, ...]:
-    # Each edit is inserted at the top of the file, so reverse the order.
+    # Each edit is inserted above the ones before it, so reverse the order.
     return tuple(SettingEdit(("permission", tool), "deny") for tool in reversed(tools))
 
 
@@ -274,13 +274,13 @@ class UnreadableClientConfig(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfigChange:
-    """One planned config file change: its text before and after, None where the file does not exist."""
+    """A planned change of a config file: its text before and after; None means that the file does not exist."""
 
     file: Path
     before: str | None
     after: str | None
     installed: InstalledFile | None
-    """Entry for the install record, used by uninstall; None removes the file from the record."""
+    """Entry for the install record, which uninstall uses; None deletes the file's entry."""
 
 
 def install_config_edits(
@@ -317,7 +317,7 @@ def plan_install(
     for file, (shape, _) in every.items():
         text, known = read_config(file), record.find(file)
         if client.folder is None and file == client.file(workspace) and _is_elsewhere(known, workspace):
-            known = None  # Another project's entry: uninstalling this project restores it.
+            known = None  # The entry is another project's: uninstalling this project will restore it.
         with _naming_file(file):
             base = known.restored(shape, text) if known and text is not None else text
             edits = asked[file][1] if file in asked else []
@@ -356,9 +356,9 @@ def plan_uninstall(
 
 
 def conflicting_entry_folder(client: KnownClient, workspace: Path, launch: McpServerCommand) -> str | None:
-    """The other folder that our entry in a client's config already serves, or `something else`.
+    """The folder, other than this workspace, that our entry in a client's config serves.
 
-    None if there is no entry or it is for this workspace.
+    Returns `something else` if that is unknown; None if there is no entry or it is for this workspace.
     """
     text = read_config(client.file(workspace))
     with _naming_file(client.file(workspace)):

@@ -16,7 +16,7 @@ ConfigFormat = Literal["json", "toml", "yaml"]
 
 @dataclass(frozen=True, slots=True)
 class ServerEntryEdit:
-    """Config edit: set our MCP server entry. It is replaced or removed entirely, even if edited by hand."""
+    """Config edit: set our MCP server entry. Later it is replaced or removed entirely, even if edited by hand."""
 
     keys: tuple[str, ...]
     value: Any
@@ -48,9 +48,9 @@ class AppliedEdit:
     kind: Literal["entry", "setting", "items"]
     keys: tuple[str, ...]
     before: str | None = None
-    """The source text of the value that the edit replaced; None if there was none."""
+    """The source text of the value that the edit replaced; None if there was no value."""
     ours: str | None = None
-    """The source text that the edit wrote. A setting that differs was changed by the user and is kept."""
+    """The source text that the edit wrote. If the setting differs now, the user has changed it, and it is kept."""
     items: tuple[str, ...] = ()
     """The list items that the edit added, without those that were already there."""
 
@@ -132,7 +132,7 @@ def config_value_text(shape: ConfigFormat, text: str, keys: Sequence[str]) -> st
 def config_edits_present(shape: ConfigFormat, text: str, edits: Sequence[ConfigEdit]) -> list[AppliedEdit]:
     """The edits that a config text already contains, in a form that can be reverted.
 
-    For files without an install record.
+    This is for files without an install record.
     """
     form, plain = CONFIG_EDITORS[shape], _plain_lines(text)
     applied_edits: list[AppliedEdit] = []
@@ -180,9 +180,9 @@ INSTALL_RECORD_NAME = "clients.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledFile:
-    """The record of one config file that install changed.
+    """How install changed one config file.
 
-    It stores the replaced part of the text, not a copy of the user's settings.
+    It has only the replaced part of the text, not a copy of the user's settings.
     """
 
     workspace: str
@@ -204,7 +204,7 @@ class InstalledFile:
         *,
         made_folder: bool,
     ) -> "InstalledFile":
-        """Record a change from `before` to `after`: where they differ, and the old text there."""
+        """Describe a change from `before` to `after` by where they differ and the old text there."""
         old = before or ""
         start = common_prefix_length(old, after)
         end = common_suffix_length(old[start:], after[start:])
@@ -217,7 +217,7 @@ class InstalledFile:
     def restored(self, shape: ConfigFormat, text: str) -> str | None:
         """The config text as it was before the install; None if the file did not exist then.
 
-        It is exact if the file has not changed since. Otherwise our edits are reverted in the current text.
+        Exactly that if the file has not changed since then; otherwise the current text with our edits reverted.
         """
         if _text_digest(text) == self.after_digest:
             before = text[: self.start] + self.old + text[len(text) - self.end :]
@@ -245,7 +245,7 @@ class InstallRecord:
         return InstalledFile(**{**found, "edits": edits})
 
     def keep(self, file: Path, installed: InstalledFile | None) -> None:
-        """Record the change of a config file, or delete its record if None, and save."""
+        """Store the change of a config file, or delete the stored one if None, and save the record."""
         self._files.pop(str(file), None)
         if installed is not None:
             self._files[str(file)] = asdict(installed)
@@ -262,7 +262,7 @@ class InstallRecord:
         try:
             found: dict[str, Any] = json.loads(self._file.read_bytes())
         except (OSError, ValueError):
-            # Without it `uninstall` still removes our entries, but can't restore what they replaced.
+            # Without a record, `uninstall` still removes our entries, but can't restore the values they replaced.
             return {}
         return found
 

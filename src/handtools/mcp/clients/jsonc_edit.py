@@ -70,7 +70,7 @@ def add_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> str:
         return (
             f"{text[:place]}{', '.join(written)}{inside if inside.strip() else ''}{text[member.end - 1 :]}"
         )
-    # Give each item the whitespace of the first one, to keep the list's layout.
+    # Put the whitespace of the present first item before each new one, to keep the list's layout.
     lead = text[place : there[0][0]]
     gap = "" if lead.strip() else lead
     return text[:place] + "".join(f"{gap}{item}," for item in written) + text[place:]
@@ -89,7 +89,7 @@ def remove_list_items(text: str, path: Sequence[str], items: Sequence[str]) -> s
         start, end = there[at]
         after = _skip_blanks_and_comments(text, end)
         if text[after] == ",":
-            # Also remove the whitespace before the item, so that the next one takes its place.
+            # Remove the whitespace before the item, too, so that the next item takes its place.
             lead = _space_before(text, start)
             text = text[:lead] + text[after + 1 :]
         elif at:

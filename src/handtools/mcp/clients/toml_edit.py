@@ -31,7 +31,7 @@ def replace_value_text(text: str, path: Sequence[str], written: str) -> str:
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
     """Set a value at a path of keys in TOML text. A mapping becomes a table at the end of the file.
 
-    Returns the new config text. Raises `UsageError` if parsing it does not return the value.
+    Returns the new config text. Raises `UsageError` if parsing the new text does not yield the value.
     """
     _parse_toml(text)
     if not isinstance(value, Mapping):

@@ -8,7 +8,7 @@ from typing import Any
 from handtools.core.errors import UsageError
 
 NAMED_ITEM_KEY = "[name=]"
-"""Path key for a section that is a list of mappings. The next key is the `name` of the mapping."""
+"""Key in a path, for a section that is a list of mappings. The next key is the `name` of the mapping."""
 
 
 def find_value_text(text: str, path: Sequence[str]) -> str | None:
@@ -84,7 +84,7 @@ def _list_item_pattern(section: str, item: str) -> re.Pattern[str]:
 
 
 def _section_start_regex(section: str) -> str:
-    """A regex for a YAML section's heading and its lines before the entry being searched for."""
+    """A regex that matches a YAML section's heading, and its lines up to the entry being searched for."""
     return rf"(^{re.escape(section)}:[ \t]*\n(?:[ \t]+[^\n]*\n|[ \t]*- [^\n]*\n|[ \t]*#[^\n]*\n|\n)*?)"
 
 
