@@ -1,1 +1,1 @@
-"""What a session did, read from the journal: its calls and changes, for reports, reviews and screens."""
+"""The calls and changes of a session, read from the journal for reports, reviews and live views."""

@@ -1,6 +1,6 @@
-"""File changes of recorded calls, for display: paths and actions, net diff, whether they were undone.
+"""File changes of recorded calls, for display: paths and actions, net diff, and whether they were undone.
 
-Light to import, since the command line needs it for its help.
+This module imports quickly, because the command line needs it even for its help.
 """
 
 from collections.abc import Iterable, Sequence
@@ -75,15 +75,15 @@ def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]
 
 
 def net_diff(record: "RecordOfChanges", touches: Iterable["RecordedTouch"]) -> str:
-    """Return the joined unified diffs, one per path, from before its first change to after its last.
+    """Return one text with a unified diff for each path, from before its first change to after its last one.
 
-    Paths whose old content is no longer stored are listed by name.
+    Paths whose old content is no longer stored are only named.
     """
     return diff_of_changes(*net_changes(record, touches))
 
 
 def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
-    """Return the joined unified diffs of changes, and the paths whose old content is no longer stored."""
+    """Return the unified diffs of changes as one text, with a line for each path whose old content is gone."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
 

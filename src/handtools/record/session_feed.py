@@ -1,4 +1,4 @@
-"""Live view of agents in other processes, for user interfaces: calls, approval requests, answers and undo.
+"""Live feed of what agents do in other processes, for user interfaces, with approval, cancelling and undo.
 
 It reads only the journal, so it covers every client. `handtools watch` and other views display it.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CallState = Literal["running", "pending", "done", "failed", "denied", "cancelled"]
 AnsweredBy = Literal["here", "agent", "another"]
-"""Who acts on an answer: this process or the waiting agent's; `another` if an earlier answer counts."""
+"""Process that continues a call after a reply: this one or the agent's; `another` if an earlier reply counts."""
 
 CALL_STATES: Mapping[str, CallState] = {
     "ok": "done",
@@ -40,12 +40,12 @@ CALL_STATES: Mapping[str, CallState] = {
     "denied": "denied",
     "cancelled": "cancelled",
 }
-"""State of a recorded call by its status in the log; every other status is a failure."""
+"""State of a recorded call by its status in the log; any other status means `failed`."""
 MAX_NEW_CALLS = 200
-"""Most new calls returned since a cursor, newest first; beyond that the view must reload its page."""
+"""Most new calls that `news` returns; if there are more, the view must reload its page."""
 NAMED_PATHS = 3
 MAX_DIFFED_PATHS = 200
-"""Most changed paths of a call that the diff shows."""
+"""Most changed paths of a call that its diff includes."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
 PLANNED_VERBS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
@@ -56,7 +56,7 @@ class ShownCall:
     """One call in a timeline: its subject, state, changes and cost."""
 
     seq: int
-    """Its number in the log, used for paging; 0 while it runs for the first time."""
+    """Number of the call in the log, used for paging; 0 while it runs for the first time."""
     id: str
     session: str
     turn: str
@@ -70,7 +70,7 @@ class ShownCall:
     status: str
     """Status as shown in the log: `ok`, `failed exit 1`, `denied` …"""
     touched_paths: tuple[TouchedPath, ...] = ()
-    """The first few paths that it changed."""
+    """The first few paths that the call changed."""
     changed_count: int = 0
     undone: Literal["no", "partly", "yes"] = "no"
     tokens: int = 0
@@ -99,12 +99,12 @@ class PendingApproval:
     agent: str
     at: float
     is_awaited: bool
-    """Whether the agent's process is waiting for the answer and will continue with it immediately."""
+    """Whether the agent's process is waiting for the reply and will continue the call at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallDetails:
-    """Everything recorded about one call; texts are unescaped and not safe to print as they are."""
+    """Everything recorded about one call. Its texts must be escaped before they are printed."""
 
     call: ShownCall
     args: Mapping[str, Any]
@@ -112,9 +112,9 @@ class CallDetails:
     """Result text for the model; for a running command, the end of its output so far."""
     diff: str
     approval: Approval | None
-    """The approval request that the call is waiting for."""
+    """The approval request that the call is waiting for; None if it isn't waiting."""
     cut: str = ""
-    """Sentence on what was left out; empty if nothing was."""
+    """Sentence about what was left out; empty if nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class FeedCursor:
     seq: int = 0
     entry: int = 0
     unsettled: frozenset[str] = frozenset()
-    """Calls that were running or pending at that time; their current state is reported again."""
+    """Ids of calls that were running or pending then; the next news reports their state again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedNews:
-    """Changes since a cursor, and all running and pending calls."""
+    """What changed since a cursor, and all running and pending calls."""
 
     cursor: FeedCursor
     calls: tuple[ShownCall, ...] = ()
@@ -146,7 +146,7 @@ class AnswerOutcome:
 
     by: AnsweredBy
     reply: Reply
-    """The reply in effect: the first one, if there were two."""
+    """The reply that counts, which is the first one."""
     text: str = ""
     """Result text of the call, if it was run here."""
 
@@ -206,7 +206,7 @@ class SessionFeed:
         )
 
     def attend(self) -> None:
-        """Record, at most once a second, that a user is watching, so that agents wait for answers."""
+        """Record, at most once a second, that a user is watching, so that agents wait for replies."""
         if time.monotonic() - self._attended >= HEARTBEAT_SECONDS:
             self._attended = time.monotonic()
             self._journal.answers.watch()
@@ -217,7 +217,7 @@ class SessionFeed:
         return self._version != before
 
     def news(self, cursor: FeedCursor) -> FeedNews:
-        """Return the changes since a cursor and all running and pending calls, and read nothing else."""
+        """Return what changed since a cursor, and all running and pending calls; reads nothing else."""
         running = {each.id: each for each in self._journal.running.listed()}
         waiting = self._journal.calls.waiting_calls()
         answered = self._journal.answers.answered() if waiting else set()
@@ -235,7 +235,7 @@ class SessionFeed:
             again |= self._journal.entries.calls_undone_or_redone(cursor.entry)
         known = self._journal.calls.listed(again) if again else []
         calls = {logged.id: logged for logged in (*new_calls[:MAX_NEW_CALLS], *known)}
-        # A call's row in the table of running calls may briefly outlive the call.
+        # A call may stay in the table of running calls for a moment after it has ended.
         settled = {logged.id for logged in calls.values() if logged.status != "pending"}
         alive = [
             each
@@ -295,10 +295,9 @@ class SessionFeed:
         )
 
     def answer(self, call_id: str, reply: Reply) -> AnswerOutcome:
-        """Answer a pending call. If it was answered already, return that answer.
+        """Reply to a pending call, unless it has a reply already; return the one that counts.
 
-        If the agent's process is waiting for the answer, it continues the call; otherwise the call is run
-        here.
+        If the agent's process is waiting for a reply, it continues the call; otherwise the call is run here.
         """
         pending, claim = claim_reply(self._journal, call_id, reply)
         if pending is None:
@@ -322,7 +321,7 @@ class SessionFeed:
     def revert(
         self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
     ) -> RevertOutcome:
-        """Undo or redo the changes of a call; with `dry_run` only describe it, which is not recorded."""
+        """Undo or redo the changes of a call; with `dry_run`, only describe that and record nothing."""
         toolbox = self._open_toolbox()
         if dry_run:
             return anyio.run(partial(_preview_revert, toolbox.toolbox, action, call_id, merge=merge))
@@ -361,7 +360,7 @@ class SessionFeed:
             found = load_configuration(self.root)
             workspace = local_workspace(self.root, state=self.state, settings=found.settings)
             toolbox = Toolbox([*EVERYTHING, *plugins()], workspace=workspace, policy=found.policy)
-            # The toolbox resumes calls whose answers were claimed through our journal connection.
+            # The toolbox resumes calls whose replies were claimed through our journal, so both need the same id.
             toolbox.workspace.journal.answers.process = self._journal.answers.process
             self._toolbox = BlockingToolbox(toolbox)
         return self._toolbox
@@ -395,14 +394,14 @@ class SessionFeed:
         return result_from_json(recalled) if recalled else None
 
     def _live_output(self, running: RunningCall) -> tuple[str, str]:
-        """Return the end of a running command's output, and a sentence on what was left out before it."""
+        """Return the end of a running command's output, and a sentence about what was left out before it."""
         text, size = running.output, len(running.output.encode("utf-8", "replace"))
         if running.kept:
             try:
                 stored = self._outputs.size(running.kept)
                 if (
                     stored >= running.output_bytes
-                ):  # otherwise the file is a ring buffer; the journal has the end
+                ):  # otherwise the file is a ring buffer, and the end of the output is in the journal
                     start = max(stored - SHOWN_OUTPUT_BYTES, 0)
                     data = self._outputs.part(running.kept, start, SHOWN_OUTPUT_BYTES)
                     text, size = plain_output(decode_output(data, starts=not start, ends=False)), len(data)
