@@ -124,7 +124,7 @@ def html_report(title: str, calls: Sequence[ReportedCall], *, tasks: Sequence[Re
 
 
 def escaped(text: str) -> str:
-    """Escape text for any place in the page; make control, invisible and direction characters visible."""
+    """Escape text for use anywhere in the page; make control, invisible and bidirectional characters visible."""
     return html.escape(with_visible_characters(text))
 
 

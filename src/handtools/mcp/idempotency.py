@@ -21,7 +21,7 @@ TOOL_USE_ID_KEY = "claudecode/toolUseId"
 
 
 class DerivedCallId(NamedTuple):
-    """A call's id, and whether the client chose it, so that it can request the same call again."""
+    """A call's id, and whether the client chose it; if so, the client can request the same call again."""
 
     call_id: str
     chosen: bool

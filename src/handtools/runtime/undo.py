@@ -80,7 +80,7 @@ class GuardedHistory:
     async def undo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
-        """Undo a call, a turn, a session, or the last change of a path; `dry_run` changes nothing."""
+        """Undo a call, a turn, a session, or the last change to a path; with `dry_run`, change nothing."""
         options = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
         scope, name = await to_thread.run_sync(self._resolved_scope, scope, name, "undo")
         touches = await to_thread.run_sync(self._touches_to_undo, scope, name)
@@ -95,7 +95,7 @@ class GuardedHistory:
     async def redo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
     ) -> UndoOutcome:
-        """Redo changes by reverting the newest undo of them."""
+        """Redo changes by reverting their most recent undo."""
         options = ReversalOptions(
             f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
         )

@@ -113,7 +113,7 @@ class ConfirmDialog(ModalScreen[bool]):
 
 
 class SessionDialog(ModalScreen[str | None]):
-    """Lets the user choose a session; returns its name, empty for all sessions, None to cancel."""
+    """Lets the user choose a session; returns its name, an empty string for all sessions, or None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel")]
 

@@ -328,10 +328,10 @@ class _LastingFolder:
             os.close(self._lock)
 
     def reserve_mount_names(self, wanted: frozenset[str]) -> tuple[str, ...]:
-        """Add `wanted` to the names in `tmp` where every command of the session has a mount.
+        """Add `wanted` to the names below `tmp` that are mounted for every command of the session.
 
-        Returns all these names. New ones are left out while another command runs, since it could replace
-        them.
+        Returns all names that are mounted. New ones are skipped while another command runs, because that
+        command could replace them.
         """
         known = self.reserved_mount_names()
         missing = wanted - known

@@ -274,7 +274,7 @@ class UnreadableClientConfig(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfigChange:
-    """A planned change of a config file: its text before and after; None means that the file does not exist."""
+    """A planned change to a config file: its text before and after, or None where the file does not exist."""
 
     file: Path
     before: str | None

@@ -236,7 +236,8 @@ def changes_of_named_paths(
 def _paths_changed_at(change: Change, place: str, *, is_whole_folder: bool) -> list[str]:
     """List the paths of a change that affect a place.
 
-    These are the place itself, paths below it (with `is_whole_folder`), and a parent that is not just a folder.
+    These are the place itself, paths below it (with `is_whole_folder`), and a parent folder that the change
+    replaces or moves, not one that it only creates.
     """
     own = change.path.casefold()
     if own == place or (is_whole_folder and own.startswith(f"{place}/")):

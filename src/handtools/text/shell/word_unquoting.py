@@ -130,7 +130,7 @@ def _require_parsable(fine: bool, raw: str) -> None:  # noqa: FBT001
 
 
 def program_word(raw: str) -> str:
-    """Unquote the first word of a command; raises `OpaqueScript` for keywords, assignments and jobs."""
+    """Unquote the first word of a command; raises `OpaqueScript` for keywords, assignments and jobs (`%1`)."""
     if raw in _RESERVED:
         raise OpaqueScript(f"`{raw}` is a shell keyword")
     if _ASSIGNMENT.match(raw):

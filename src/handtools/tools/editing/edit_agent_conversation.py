@@ -99,7 +99,7 @@ class EditAgentSession:
         self.draft = draft
 
     async def _ask_and_apply_edits(self, so_far: list[str]) -> list[str]:
-        """Stream one response of the model and apply its edits; return the remaining problems."""
+        """Stream one response from the model and apply its edits; return the remaining problems."""
         asked = edit_prompt(self._file_for_prompt(), self.instructions, self._tags, before=so_far)
         stream, chars, open_points = EditStreamParser(self._tags), 0, list[str]()
         answer = self.model(asked)

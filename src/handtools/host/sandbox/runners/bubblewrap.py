@@ -201,7 +201,7 @@ class BubblewrapRunner:
 def _with_mask_layers(
     resources: LaunchResources, masks: MaskedPaths
 ) -> tuple[LaunchResources, MaskedPaths, tuple[str, ...]]:
-    """Add a layer that hides private paths to each overlay; returns the resources, remaining masks and notes.
+    """Add to each overlay a layer that hides its private paths; return the resources, masks still needed, notes.
 
     A mask layer can't hide the overlay's own root, so a workspace folder that is entirely private needs a
     mask.

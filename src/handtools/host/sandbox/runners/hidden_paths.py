@@ -104,7 +104,7 @@ def visible_sockets(*folders: str) -> list[str]:
 
 
 def private_masks(root: str, private: Iterable[str]) -> MaskedPaths:
-    """Return the masks for a workspace's private paths, with symlinks resolved, except targets outside it."""
+    """Return the masks for a workspace's private paths. Symlinks are resolved; targets outside it are skipped."""
     files: list[str] = []
     folders: list[str] = []
     shown, real_folder = tuple(shown_folders(root)), cache(os.path.realpath)
@@ -173,7 +173,7 @@ def read_only_paths(launch: Launch, found: Iterable[str], *, writes_apart: bool)
 
 
 def with_aliases(paths: Iterable[str], root: str) -> tuple[str, ...]:
-    """Return the paths; in a workspace of several folders, each is followed by its path below the root."""
+    """Return the paths; in a workspace of several folders, also each one's path in the combined root."""
     shown = dict(shown_folders(root)) if "" not in workspace_folders(root) else {}
     places: dict[str, None] = {}
     for path in paths:
