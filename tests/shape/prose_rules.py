@@ -14,7 +14,7 @@ from tests.shape.reading import ROOT, classes, modules, named, package, tree
 
 MAX_UNRELATED_NAMES = 175
 """How many typed names may share no word with their type. Lower it when there are fewer, never raise it."""
-MAX_ODD_PHRASES = 10
+MAX_ODD_PHRASES = 6
 """How many phrases of `ODD_PHRASES` may be in the source; the rest are false alarms. Never raise it."""
 USUAL_NAMES = {("ctx", "Context"), ("before", "Node"), ("after", "Node")}
 """Names that every reader of the source knows: the last two are the sides of a `Change`."""
