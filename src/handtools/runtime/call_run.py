@@ -18,7 +18,10 @@ from handtools.core.syntax import Syntax
 from handtools.core.undo_history import History
 from handtools.core.web import Web
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles
+from handtools.runtime.guards.callbacks import guarded_callbacks
+from handtools.runtime.guards.commands import GuardedCommands
+from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, GuardedSkills
+from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -30,35 +33,30 @@ else:
 class CallRun:
     """Everything that belongs to one run of a call: gate, ports, start time and, in `files`, its changes.
 
-    The guards of commands, web and so on are imported by the first call that uses them.
+    What only some calls need (undo, search, the web) is imported on first use.
     """
 
     def __init__(
         self,
-        call: Call,
-        workspace: Workspace,
         gate: ApprovalGate,
+        workspace: Workspace,
         *,
         callbacks: Callbacks,
-        announce: Callable[[Event], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self.call = call
+        self.call: Call = gate.call
         self.workspace = workspace
         self.gate = gate
-        self.files = GuardedFiles(call, workspace, gate, announce)
+        self.files = GuardedFiles(gate.call, workspace, gate, gate.announce)
         self.syntax: Syntax = workspace.syntax
         self.media: Media = workspace.media
         self.clock = clock
         self.started = time.time()
         self._timer = time.perf_counter()
         self._callbacks = callbacks
-        self._announce = announce
 
     @port_on_first_use
     def commands(self) -> Commands:
-        from handtools.runtime.guards.commands import GuardedCommands
-
         return GuardedCommands(self.call, self.workspace, self.files, self.announce)
 
     @port_on_first_use
@@ -75,26 +73,20 @@ class CallRun:
 
     @port_on_first_use
     def language(self) -> Language:
-        from handtools.runtime.guards.language import GuardedLanguage
-
         return GuardedLanguage(self.workspace, self.gate)
 
     @port_on_first_use
     def skills(self) -> Skills:
-        from handtools.runtime.guards.files import GuardedSkills
-
         return GuardedSkills(self.workspace, self.gate)
 
     @port_on_first_use
     def web(self) -> Web:
         from handtools.runtime.guards.web import GuardedWeb
 
-        return GuardedWeb(self.call, self.workspace.web, self.gate, self._announce)
+        return GuardedWeb(self.call, self.workspace.web, self.gate, self.gate.announce)
 
     @port_on_first_use
     def callbacks(self) -> Callbacks:
-        from handtools.runtime.guards.callbacks import guarded_callbacks
-
         return guarded_callbacks(self._callbacks, self.files)
 
     def progress(self, text: str) -> None:
@@ -106,7 +98,7 @@ class CallRun:
         if isinstance(event, Progressed):
             kept = event.path.removeprefix(OUTPUT_SCHEME)
             self.workspace.journal.own_running.progress(event.call_id, event.text, event.bytes, kept)
-        self._announce(event)
+        self.gate.announce(event)
 
     @property
     def seconds(self) -> float:

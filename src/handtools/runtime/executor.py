@@ -256,17 +256,7 @@ class Executor:
         gate = DryRunGate(call, self.policy, None, self.workspace.journal, lambda _: None)
         tool = self._tool(call.tool)
         params = validate_arguments(tool, call.args)
-        await tool.run(
-            CallRun(
-                call,
-                self.workspace,
-                gate,
-                callbacks=self.callbacks,
-                announce=lambda _: None,
-                clock=self.clock,
-            ),
-            params,
-        )
+        await tool.run(self._run_of_gate(gate), params)
         return Decision("allow", "no effect", "The call only reads what is allowed.")
 
     async def _run_or_recall(
@@ -318,9 +308,10 @@ class Executor:
     ) -> CallRun:
         announce, journal = self.announcer.announce, self.workspace.journal
         gate = ApprovalGate(call, self.policy, self.approver, journal, announce, granted, reply=reply)
-        return CallRun(
-            call, self.workspace, gate, callbacks=self.callbacks, announce=announce, clock=self.clock
-        )
+        return self._run_of_gate(gate)
+
+    def _run_of_gate(self, gate: ApprovalGate) -> CallRun:
+        return CallRun(gate, self.workspace, callbacks=self.callbacks, clock=self.clock)
 
     async def _run(
         self, call: Call, cancel: CancelToken, granted: frozenset[str], reply: Reply | None
