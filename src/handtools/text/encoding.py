@@ -103,6 +103,15 @@ def is_binary(data: bytes) -> bool:
     return len(sample.translate(None, _PRINTABLE)) > len(sample) * _UNPRINTABLE_SHARE
 
 
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are valid UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _decode_strictly(data: bytes, encoding: str, confidence: float, bom: bytes = b"") -> DecodedText | None:
     """Decode strictly; None unless encoding the text restores the same bytes."""
     try:

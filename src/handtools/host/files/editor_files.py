@@ -13,6 +13,7 @@ from handtools.core.files import EditorBuffers, FileFacts, GitNamedPath, Planned
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
+from handtools.text.encoding import is_utf8
 from handtools.text.lines import convert_line_ends, dominant_ending
 
 MAX_BUFFER_BYTES = 4 << 20
@@ -202,7 +203,7 @@ class EditorFiles:
 
     def _editor_text(self, path: str, data: bytes) -> ShownText | None:
         """Return the editor's text of a file with these bytes on disk; None if it has none or can't show it."""
-        text = self._buffers.read(path) if _is_utf8(data) else None
+        text = self._buffers.read(path) if _is_editor_text(data) else None
         if text is None:
             return None
         shown = ShownText(text, data.decode())
@@ -249,18 +250,12 @@ def _without_marks(text: str) -> str:
 
 
 def _is_utf8_file(node: Node) -> bool:
-    return node.kind == "file" and _is_utf8(node.data)
+    return node.kind == "file" and _is_editor_text(node.data)
 
 
-def _is_utf8(data: bytes) -> bool:
+def _is_editor_text(data: bytes) -> bool:
     """Whether bytes are valid UTF-8 without NUL, and small enough for one message to the editor."""
-    if len(data) > MAX_BUFFER_BYTES or b"\0" in data:
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return len(data) <= MAX_BUFFER_BYTES and b"\0" not in data and is_utf8(data)
 
 
 def _changed_in_editor(path: str) -> Stale:

@@ -13,7 +13,7 @@ from anyio import to_thread
 from handtools.core.errors import TooLarge
 from handtools.core.web import PageForm, RenderedPage, WebResponse
 from handtools.host.confined_workers import TaskFailed, TaskResult, WorkerTask, workers_of_workspace
-from handtools.text.encoding import DecodedText, decode, is_binary, without_surrogates
+from handtools.text.encoding import DecodedText, decode, is_binary, is_utf8, without_surrogates
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
@@ -117,7 +117,7 @@ def decode_page(data: bytes, label: str) -> DecodedText:
     encoding = _encoding_of_label(label)
     if encoding is None:
         return decode(data)
-    if encoding.startswith("utf-") or not _is_utf8(data):
+    if encoding.startswith("utf-") or data.isascii() or not is_utf8(data):
         try:
             return DecodedText(data.decode(encoding), encoding, confidence=0.95)
         except UnicodeDecodeError:
@@ -134,16 +134,6 @@ def _encoding_of_label(label: str) -> str | None:
     # Python's bytes-to-bytes codecs are not charsets.
     is_text = getattr(found, "_is_text_encoding", True)
     return None if name in _CODECS_WITHOUT_CHARSET or not is_text else _MEANT_CHARSETS.get(name, name)
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _LEFT_OUT_ELEMENTS = [
