@@ -18,7 +18,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.change_capture import Capture
 from handtools.host.sandbox.containers import container_pool

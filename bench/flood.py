@@ -15,7 +15,7 @@ from bench.kill import runner_named
 from handtools.core.call import Call
 from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace
 

@@ -26,7 +26,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command, CommandLimits, OutputProgress
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.launch import Runner
 
 Ending = Literal["exit", "timeout", "cancel"]

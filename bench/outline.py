@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.figures import Figure, bound, gathered, paired
 from handtools.core.syntax import enclosing_symbols
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
-from handtools.host.syntax.syntax_tree import parse_in_worker
+from handtools.host.syntax.syntax_tree_queries import parse_in_worker
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 LONG = ("argparse", "datetime", "inspect", "subprocess", "typing")

@@ -7,7 +7,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-from handtools.host.agent_shells import AGENT_SHELL_VARIABLES
+from handtools.host.agent_shell_detection import AGENT_SHELL_VARIABLES
 
 # Tests that are not about language servers start none, whatever is installed; children inherit this.
 os.environ["HANDTOOLS_LANGUAGE"] = "off"

@@ -24,7 +24,7 @@ from bench.capture.trees import Snapshot, difference, grow, plant, snapshot
 from bench.figures import Figure
 from handtools import Call, Policy, Toolbox, local_workspace
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import NoCapture
 from handtools.toolbox import CODING
 

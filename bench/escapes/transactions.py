@@ -14,7 +14,7 @@ from handtools import Call, Context, Policy, Result, Toolbox, local_workspace, t
 from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.launch import Runner
 from handtools.host.workspace_folders import backups_folder

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtools.host.files.backups import FolderBackups
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.workspace_folders import backups_folder, state_folder
 from handtools.runtime.journal import Journal
 

@@ -42,8 +42,8 @@ from handtools.core.web import HostWeb
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.file_locks import FileLocks
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.files.named_blobs import FolderBlobStore
 from handtools.host.language.formatters import LocalFormatters
 from handtools.host.language.local_language import choose_language, confined_program_runner
 from handtools.host.media.local_media import LocalMedia

@@ -12,7 +12,7 @@ from handtools.core.commands import Command, CommandLimits
 from handtools.core.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from handtools.host.commands import background_jobs
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.runners.container import ContainerRunner
 from handtools.host.sandbox.runners.runner_selection import runners_by_strength
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from handtools.core.errors import UsageError
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 
 
 @pytest.fixture

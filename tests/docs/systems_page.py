@@ -6,7 +6,7 @@
 import json
 from pathlib import Path
 
-from handtools.host.linux_features import SYSTEM_PARTS, SystemPart
+from handtools.host.linux_feature_fallbacks import SYSTEM_PARTS, SystemPart
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "systems.md"
@@ -17,7 +17,7 @@ WHOLE = ROOT / "tests" / "portable" / "whole.json"
 KINDS = ("passed", "failed", "error", "hidden", "skipped", "xfailed")
 HEAD = """# What is used of the system
 
-<!-- Made from the code by `just docs`: change `host/linux_features.py`, not this page. -->
+<!-- Made from the code by `just docs`: change `host/linux_feature_fallbacks.py`, not this page. -->
 
 handtools is made on Linux. This is every part of Linux that it uses and other systems may lack, what stands in
 for it, and what you lose. `handtools doctor` says the same of your machine: its check, and the two cells before

@@ -2,7 +2,7 @@
 
 import json
 
-from handtools.host.linux_features import SYSTEM_PARTS
+from handtools.host.linux_feature_fallbacks import SYSTEM_PARTS
 from tests.docs.systems_page import FIGURES, PAGE, page
 from tests.portable.hiding import PARTS
 

@@ -15,7 +15,7 @@ from handtools.core.call import Call, CancelToken
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.events import Progressed
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.runtime.policy import DEFAULTS, Policy
 from handtools.toolbox import CODING, Toolbox, coding, local_workspace
@@ -97,7 +97,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
 commands = LocalCommands({str(root)!r}, state=state, output_blobs=outputs, runner=UnconfinedRunner())

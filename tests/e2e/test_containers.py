@@ -23,7 +23,7 @@ from handtools.core.errors import HostError
 from handtools.fleet.templates import TemplateStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.containers import container_pool
 from handtools.host.sandbox.containers.container_pool import ContainerSizes
@@ -256,7 +256,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command
 from handtools.fleet.templates import TemplateStore
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 state = Path({str(tmp_path / "state")!r})
 outputs = FolderBlobStore(state / "o")
 commands = LocalCommands({str(root)!r}, state=state, output_blobs=outputs, runner="container")

@@ -17,7 +17,7 @@ from handtools.core.call import Call
 from handtools.core.commands import Command, CommandLimits, FinishedCommand
 from handtools.core.web import Visit
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 
 pytestmark = pytest.mark.skipif(

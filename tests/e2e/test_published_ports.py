@@ -16,7 +16,7 @@ from handtools import Approval, Call, Policy, Reply, Toolbox
 from handtools.core.errors import HostError
 from handtools.host.sandbox import published_ports
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
-from handtools.host.sandbox.session_network import SessionNetwork
+from handtools.host.sandbox.session_network_namespaces import SessionNetwork
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.test_network import identity, interpreter, pythons, variables

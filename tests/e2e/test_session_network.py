@@ -15,11 +15,11 @@ from handtools import Call, Policy, Toolbox
 from handtools.core.commands import Command
 from handtools.core.errors import HostError
 from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.named_blobs import FolderBlobStore
-from handtools.host.sandbox import session_network
+from handtools.host.files.folder_blob_store import FolderBlobStore
+from handtools.host.sandbox import session_network_namespaces
 from handtools.host.sandbox.processes.supervisor_client import open_network
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
-from handtools.host.sandbox.session_network import SessionNetworks
+from handtools.host.sandbox.session_network_namespaces import SessionNetworks
 from handtools.host.sandbox.supervisor_messages import NetworkOrder
 from handtools.toolbox import CODING, local_workspace
 from tests.e2e.test_network import Hello, identity, interpreter, pythons, variables
@@ -207,12 +207,12 @@ def open_namespaces() -> int:
 async def test_networks_close_when_idle_and_with_the_workspace(monkeypatch):
     before = open_namespaces()
     networks = SessionNetworks()
-    monkeypatch.setattr(session_network, "IDLE_NETWORKS", 2)
+    monkeypatch.setattr(session_network_namespaces, "IDLE_NETWORKS", 2)
     for name in "abcde":
         with networks.opened_network(name):
             pass
     assert 0 < open_namespaces() - before <= 3 * 2
-    monkeypatch.setattr(session_network, "IDLE_NETWORK_SECONDS", -1.0)
+    monkeypatch.setattr(session_network_namespaces, "IDLE_NETWORK_SECONDS", -1.0)
     with networks.opened_network("last") as last:
         assert open_namespaces() - before == len(last.namespaces)
         networks.close()
@@ -257,7 +257,7 @@ async def test_where_no_namespace_can_be_made_commands_run_as_before(tmp_path, r
     def refused(*_: object) -> None:
         raise HostError("no")
 
-    monkeypatch.setattr(session_network, "open_network", refused)
+    monkeypatch.setattr(session_network_namespaces, "open_network", refused)
     commands = LocalCommands(
         root, state=tmp_path / "s", output_blobs=FolderBlobStore(tmp_path / "o"), runner=BubblewrapRunner()
     )
@@ -318,7 +318,7 @@ print(sum(fd >= 0 for fd in taken))
 def test_a_session_of_an_ordinary_user_can_not_take_all_their_inotify_instances():
     order = NetworkOrder(
         order="network",
-        unshare=session_network.CLONE_NEWNET | session_network.CLONE_NEWUSER,
+        unshare=session_network_namespaces.CLONE_NEWNET | session_network_namespaces.CLONE_NEWUSER,
         listening=0,
         connecting=(),
     )

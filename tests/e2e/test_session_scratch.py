@@ -15,7 +15,7 @@ from handtools.core.commands import Command, CommandLimits
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.commands.session_scratch import KEPT_SCRATCH_SECONDS, ScratchQuota
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.runners.runner_selection import runner_named, runners_by_strength
 from handtools.toolbox import CODING, local_workspace

@@ -18,7 +18,7 @@ from handtools.core.approval import Reply
 from handtools.core.changes import WHOLE_FOLDER_ITEMS
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.overlay.overlay_capture import LayerQuota, OverlayCapture, overlay_problem
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 from handtools.host.sandbox.scan_capture import ScanBudget, ScanCapture

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.tools.editing.edit_agent_protocol import (
+from handtools.tools.editing.edit_agent_messages import (
     AnswerComplete,
     AnswerTags,
     EditStreamParser,

@@ -39,7 +39,7 @@ from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS, CoveredPaths, PolicyPathFinder
 from handtools.host.sandbox.runners.hidden_paths import private_masks, read_only_paths
 from handtools.host.workspace_folders import combined_workspace, real_path
-from handtools.mcp.remote import intersect_policies, policy_from_json
+from handtools.mcp.remote_toolbox import intersect_policies, policy_from_json
 from handtools.runtime.policy.rules import BUILT_IN_RULES, VERDICT_STRENGTH
 from handtools.toolbox import EVERYTHING
 

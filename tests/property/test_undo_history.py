@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from handtools import Call, Change, Toolbox, local_workspace
 from handtools.host.files.local_files import LocalFiles
-from handtools.runtime.transaction import recover_transactions
+from handtools.runtime.journaled_transactions import recover_transactions
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING
 

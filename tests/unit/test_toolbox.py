@@ -30,7 +30,7 @@ from handtools import (
 from handtools.core.events import Event, Settled
 from handtools.core.result import block_to_json
 from handtools.core.tool import with_tool_names
-from handtools.mcp.remote import intersect_policies
+from handtools.mcp.remote_toolbox import intersect_policies
 from handtools.testing.memory_toolbox import memory_toolbox, memory_workspace
 from handtools.tools.edit import edit
 from handtools.tools.read import read

@@ -303,7 +303,7 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
 
 def _check_kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.files import syscalls
-    from handtools.host.linux_features import SYSTEM_PARTS
+    from handtools.host.linux_feature_fallbacks import SYSTEM_PARTS
 
     if syscalls.has_openat2():
         yield _ok("openat2", "the kernel keeps paths inside the workspace")

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from handtools.core.context import Context
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.undo_history import ReviewPoint
+from handtools.core.undo import ReviewPoint
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 _VERBS = {"created": "recreated", "changed": "restored", "deleted": "removed"}

@@ -13,7 +13,7 @@ from handtools.cli.log import format_log_time
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.results import diff_in_details
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, with_progress_bar
-from handtools.core.undo_history import PERSON_AGENT_NAME
+from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.record.recorded_changes import (
     call_target_summary,
     diff_of_changes,

@@ -13,7 +13,7 @@ from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_jou
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, review_items_of_file
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
-from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
+from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint
 from handtools.record.recorded_changes import call_target_summary
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters

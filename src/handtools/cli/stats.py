@@ -108,7 +108,7 @@ def gc(
 
     Example: handtools gc --days 30 --dry-run
     """
-    from handtools.host.files.named_blobs import FolderBlobStore
+    from handtools.host.files.folder_blob_store import FolderBlobStore
     from handtools.runtime.journal import RetentionLimits
 
     limits = RetentionLimits(max_bytes=megabytes * MEBIBYTE, max_age=days * DAY_SECONDS)

@@ -243,7 +243,7 @@ def refuse_agent_shell() -> None:
 
     Raises `CliCommandError`. Checking for a terminal is not enough, because clients give their shells one.
     """
-    from handtools.host.agent_shells import client_by_ancestry, client_by_variables
+    from handtools.host.agent_shell_detection import client_by_ancestry, client_by_variables
 
     if client := client_by_variables() or (not is_interactive() and client_by_ancestry()):
         raise CliCommandError(

@@ -16,7 +16,7 @@ from handtools.cli.terminal import (
     shown_when_slow,
     stdout_console,
 )
-from handtools.core.undo_history import PERSON_AGENT_NAME
+from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from handtools.core.changes import TouchedPath
     from handtools.core.result import Result
-    from handtools.core.undo_history import UndoScope
+    from handtools.core.undo import UndoScope
     from handtools.runtime.journal.calls import ChangeAuthor
 
 NEWEST_KEYWORD = "last"

@@ -83,7 +83,7 @@ def forget(
 
     Example: handtools forget .env --yes
     """
-    from handtools.host.files.named_blobs import FolderBlobStore
+    from handtools.host.files.folder_blob_store import FolderBlobStore
 
     with open_journal_at(workspace) as record:
         located = record.files.locate(path)

@@ -28,7 +28,7 @@ from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspac
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import Verdict
-from handtools.text.toml_text import PYPROJECT_NAME, PYPROJECT_TABLE
+from handtools.text.toml_parsing import PYPROJECT_NAME, PYPROJECT_TABLE
 
 if TYPE_CHECKING:
     from handtools.configuration.schema import ConfigFile, LimitsTable

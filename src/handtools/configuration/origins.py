@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from handtools.configuration import COMMAND_LIMIT_KEYS, ConfigSource, Configuration
 from handtools.configuration.schema import NESTED_TABLES, ConfigKey, config_keys
 from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
-from handtools.text.toml_text import KeyPath, toml_key_lines
+from handtools.text.toml_parsing import KeyPath, toml_key_lines
 
 LISTED_KEYS = ("hosts", "ports", "block", "excluded", "rule", "formatters", "servers")
 """Keys whose value may combine several files; for all others, the last file that sets the key wins."""

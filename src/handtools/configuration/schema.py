@@ -23,7 +23,7 @@ from handtools.runtime.policy import ToolSet
 from handtools.runtime.policy.rules import Rule, Verdict
 from handtools.text.paths import similar_names
 from handtools.text.search.glob import BadGlob, PathGlobs
-from handtools.text.toml_text import KeyPath, parse_toml, toml_key_lines
+from handtools.text.toml_parsing import KeyPath, parse_toml, toml_key_lines
 from handtools.text.web.host_access import BadHostEntry, BadPort, parse_host_list, parse_port_ranges
 
 PresetLiteral = Literal["reading", "coding", "everything"]

@@ -13,7 +13,7 @@ from handtools.core.media import Media
 from handtools.core.search import Search
 from handtools.core.skills import Skills
 from handtools.core.syntax import Syntax
-from handtools.core.undo_history import History
+from handtools.core.undo import History
 from handtools.core.web import Web
 
 ProgressCallback = Callable[[str], None]

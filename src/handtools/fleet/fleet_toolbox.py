@@ -9,7 +9,7 @@ from handtools.core.call import Call, CancelToken, call_to_json
 from handtools.core.events import Progressed
 from handtools.core.result import Result, result_from_json
 from handtools.fleet.host_client import HostClient
-from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.remote_toolbox import RemoteToolbox
 
 
 class FleetToolbox(RemoteToolbox):

@@ -20,7 +20,7 @@ from handtools.core.errors import HostError, Stale, StorageFault, UsageError
 from handtools.core.result import Result
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.transaction import commit_transaction, lock_keys
+from handtools.runtime.journaled_transactions import commit_transaction, lock_keys
 from handtools.text.diffs.three_way_merge import three_way_merge
 from handtools.text.encoding import decode, is_binary
 from handtools.toolbox import Toolbox

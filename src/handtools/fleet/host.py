@@ -33,7 +33,7 @@ from handtools.fleet.workspace_slots import HostLimits, WorkspaceSlot, Workspace
 from handtools.fleet.workspaces import WORKSPACE_NAME, WorkspaceStore
 from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_memory_bytes
-from handtools.mcp.remote import narrowed_toolbox
+from handtools.mcp.remote_toolbox import narrowed_toolbox
 from handtools.runtime.executor import result_of_error
 from handtools.runtime.policy import Policy
 from handtools.toolbox import CODING, Toolbox, local_workspace

@@ -35,7 +35,7 @@ from handtools.fleet.frames import (
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_log import recent_log_lines
 from handtools.fleet.workspace_slots import WorkspaceMoved
-from handtools.mcp.remote import TOOLBOX_METHODS, RemoteParams, ToolboxMethod
+from handtools.mcp.remote_toolbox import TOOLBOX_METHODS, RemoteParams, ToolboxMethod
 from handtools.mcp.tool_and_result_json import plain_json
 
 TOKEN_SECONDS = 10.0

@@ -364,7 +364,7 @@ def build_mcp_server(
         ReadResourceRequestParams,
     )
 
-    from handtools.mcp.remote import RemoteMethods, RemoteParams
+    from handtools.mcp.remote_toolbox import RemoteMethods, RemoteParams
     from handtools.mcp.server import PromptMethods, ResourceMethods
 
     registry = MethodRegistry()

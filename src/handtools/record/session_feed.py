@@ -16,8 +16,8 @@ from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import TouchedPath
 from handtools.core.errors import HandtoolsError, ToolError
-from handtools.core.undo_history import PERSON_AGENT_NAME
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.core.undo import PERSON_AGENT_NAME
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.local_journal import open_local_journal
 from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
 from handtools.runtime.approval.questions import claim_reply

@@ -57,9 +57,9 @@ from handtools.runtime.guards.files import (
     LOCK_TIMEOUT_SECONDS,
 )
 from handtools.runtime.journal import CallRecord
+from handtools.runtime.journaled_transactions import recover_transactions, settle_unfinished
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision
-from handtools.runtime.transaction import recover_transactions, settle_unfinished
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import similar_names
 from handtools.text.token_estimate import estimate_tokens

@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 from handtools.core.changes import Change, Node, change_apply_order, same_nodes, sha256_hex
 from handtools.core.commands import FinishedCommand
 from handtools.core.files import HostFiles
-from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint, UndoConflict
+from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint, UndoConflict
 from handtools.runtime.approval.preview import node_in_words
 from handtools.runtime.journal import Journal, RecordedTouch
+from handtools.runtime.journaled_transactions import node_at, node_bytes
 from handtools.runtime.policy.change_rules import without_forbidden
-from handtools.runtime.transaction import node_at, node_bytes
 from handtools.text.diffs.authored_hunks import (
     OTHERS,
     AuthoredDiff,

@@ -21,7 +21,7 @@ from handtools.core.changes import (
     split_folder_change,
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
-from handtools.core.undo_history import (
+from handtools.core.undo import (
     FileVersion,
     ReviewPoint,
     TextRemovingCall,
@@ -32,9 +32,9 @@ from handtools.core.undo_history import (
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
+from handtools.runtime.journaled_transactions import node_at, node_bytes
 from handtools.runtime.policy.change_rules import judge_reversal
 from handtools.runtime.review import ChangeReview, plan_rejection
-from handtools.runtime.transaction import node_at, node_bytes
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.encoding import decode, is_binary

@@ -9,7 +9,7 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.undo_history import UndoOutcome, UndoScope
+from handtools.core.undo import UndoOutcome, UndoScope
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MAX_LISTED_CONFLICTS = 20

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from handtools.host.agent_shells import AGENT_SHELL_VARIABLES
+from handtools.host.agent_shell_detection import AGENT_SHELL_VARIABLES
 from tests.e2e.cli.conftest import HANDTOOLS
 
 pty = pytest.importorskip("pty", reason="machine: no pseudo-terminals here")

@@ -7,7 +7,7 @@ from mcp.shared.exceptions import MCPError
 
 from handtools import Call, Reply
 from handtools.core.errors import HandtoolsError
-from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.remote_toolbox import RemoteToolbox
 from tests.e2e.mcp.conftest import CURRENT, text
 
 CALL_ID, SESSION = "handtools/call_id", "handtools/session"

@@ -10,7 +10,7 @@ import pytest
 from handtools import Call, CancelToken, Policy, Reply, Rule, UsageError
 from handtools.core.errors import HostError
 from handtools.core.events import Settled
-from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.remote_toolbox import RemoteToolbox
 from handtools.runtime.policy import DEFAULTS
 from tests.e2e.mcp.conftest import appears, sites
 

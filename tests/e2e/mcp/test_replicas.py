@@ -5,7 +5,7 @@ import httpx2
 import pytest
 
 from handtools import Call, Reply
-from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.remote_toolbox import RemoteToolbox
 from tests.e2e.mcp.conftest import CURRENT, appears, sites
 
 pytestmark = pytest.mark.anyio

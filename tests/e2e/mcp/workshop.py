@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from handtools import Context, Image, Policy, Result, Toolbox, local_workspace, tool
 from handtools.mcp.http_access import token_digest
 from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants, run_http_server
-from handtools.mcp.remote import RemoteToolbox
+from handtools.mcp.remote_toolbox import RemoteToolbox
 from handtools.mcp.stdio import serve_remote_over_stdio, serve_stdio
 from handtools.runtime.policy import DEFAULTS
 from handtools.toolbox import CODING

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.web.local_web import LocalWeb
 from handtools.host.web.page_cache import PageCache
 from handtools.host.web.request_limits import RateLimiter, ResponseLimits

@@ -2,7 +2,7 @@
 
 from handtools.configuration import person_configuration, policy_of
 from handtools.configuration.schema import BadConfigFile, ConfigFile, parse_config_file
-from handtools.text.toml_text import toml_key_lines
+from handtools.text.toml_parsing import toml_key_lines
 
 SEEDS = [
     b'runner = "bubblewrap"\nreadable = ["/opt"]\n[limits]\nmemory = "2G"\n[[rule]]\nname = "x"\nverdict = "ask"\n',
@@ -21,7 +21,7 @@ WORDS = [
     "{",
     "[",
 ]
-PARSERS = ["handtools.configuration", "handtools.text.toml_text"]
+PARSERS = ["handtools.configuration", "handtools.text.toml_parsing"]
 FOUND = {
     "a size of hundreds of digits ended in OverflowError": b'[limits]\nmemory = "' + b"9" * 400 + b'G"',
 }

@@ -1,6 +1,6 @@
 """The edit model's answers as they stream in: the same events however they are cut."""
 
-from handtools.tools.editing.edit_agent_protocol import AnswerTags, EditStreamParser
+from handtools.tools.editing.edit_agent_messages import AnswerTags, EditStreamParser
 from tests.fuzz.drawn_values import text_of
 
 MARKS = AnswerTags("_1")
@@ -21,7 +21,7 @@ WORDS = [
     "<done_1/>",
     '<show_1 lines="1-2"/>',
 ]
-PARSERS = ["handtools.tools.editing.edit_agent_protocol"]
+PARSERS = ["handtools.tools.editing.edit_agent_messages"]
 FOUND: dict[str, bytes] = {}
 
 

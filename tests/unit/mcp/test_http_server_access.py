@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from handtools.mcp.http_server import HttpConfig, McpHttpApp, TokenGrant, TokenGrants
-from handtools.mcp.remote import REMOTE_MCP_VERSION, REMOTE_META_PREFIX
+from handtools.mcp.remote_toolbox import REMOTE_MCP_VERSION, REMOTE_META_PREFIX
 from handtools.testing.memory_toolbox import memory_toolbox
 from tests.unit.mcp.web import Exchange
 

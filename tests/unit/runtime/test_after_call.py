@@ -13,7 +13,7 @@ from handtools.core.language import (
     DiagnosticReview,
     FormattingOutcome,
 )
-from handtools.core.undo_history import ReviewPoint
+from handtools.core.undo import ReviewPoint
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
 from handtools.runtime.review import ChangeReview

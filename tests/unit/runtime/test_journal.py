@@ -24,7 +24,7 @@ from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.errors import HostError, JournalDamaged
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import UPPER_LAYER_NAME, FolderBackups
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.runtime.journal import CallRecord, Journal, RetentionLimits, database
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.change_entries import Transaction

@@ -11,7 +11,7 @@ from handtools import Change, ChangeSet, Policy, Rule, UsageError
 from handtools.core.changes import Node
 from handtools.core.commands import Command
 from handtools.core.effects import CommandRun, ReadEffect
-from handtools.mcp.remote import intersect_policies, policy_from_json
+from handtools.mcp.remote_toolbox import intersect_policies, policy_from_json
 from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import VERDICT_STRENGTH
 from handtools.text.search.glob import any_covers

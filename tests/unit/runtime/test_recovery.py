@@ -6,7 +6,7 @@ import pytest
 
 from handtools import Call, Change, ChangeSet
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.transaction import commit_transaction, recover_transactions
+from handtools.runtime.journaled_transactions import commit_transaction, recover_transactions
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING, Toolbox, local_workspace
 from tests.unit.runtime.test_undo import by_hand

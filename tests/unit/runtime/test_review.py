@@ -6,7 +6,7 @@ from handtools import Call, Change, ChangeSet, Node, Reply, Result
 from handtools.cli import reject
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.tool import tool
-from handtools.core.undo_history import PERSON_AGENT_NAME, ReviewPoint
+from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint
 from handtools.runtime.review import EDITED_SINCE, ChangeReview, HeldReview
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING

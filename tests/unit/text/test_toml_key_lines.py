@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.toml_text import toml_key_lines
+from handtools.text.toml_parsing import toml_key_lines
 
 TEXT = '''\
 # a comment = 1

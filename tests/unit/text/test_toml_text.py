@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from handtools.text.toml_text import MAX_KEY_PARTS, MAX_TOML_CHARS, parse_toml
+from handtools.text.toml_parsing import MAX_KEY_PARTS, MAX_TOML_CHARS, parse_toml
 
 
 @pytest.mark.parametrize(

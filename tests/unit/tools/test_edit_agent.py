@@ -14,7 +14,7 @@ from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.toolbox import CODING
 from handtools.tools.edit_agent import edit_agent
 from handtools.tools.editing.edit_agent_conversation import MAX_EDIT_AGENT_ROUNDS
-from handtools.tools.editing.edit_agent_protocol import AnswerTags
+from handtools.tools.editing.edit_agent_messages import AnswerTags
 
 DONE = "<done_1/>"
 CODE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"

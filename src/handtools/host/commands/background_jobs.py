@@ -23,7 +23,7 @@ from handtools.core.commands import (
 )
 from handtools.core.errors import HandtoolsError, InvalidInput, NotFound, TooLarge, Unavailable
 from handtools.host.commands.launch_pipeline import LaunchPipeline
-from handtools.host.commands.shell_session import ShellStateFile
+from handtools.host.commands.shell_state import ShellStateFile
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import UNSEARCHED_FOLDERS
 from handtools.host.sandbox.processes.listening_ports import listening_ports, listening_sockets

@@ -21,7 +21,7 @@ from handtools.host.sandbox.launch import (
 )
 from handtools.host.sandbox.network_proxy import with_network_proxy
 from handtools.host.sandbox.published_ports import PublishedPorts
-from handtools.host.sandbox.session_network import SessionNetwork, SessionNetworks
+from handtools.host.sandbox.session_network_namespaces import SessionNetwork, SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.search.glob import any_covers
 from handtools.text.terminal_emulator import decode_output, plain_output

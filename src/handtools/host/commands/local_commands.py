@@ -35,8 +35,8 @@ from handtools.core.web import Visit
 from handtools.host.commands.background_jobs import BackgroundJob, BackgroundJobs, refreshed_path_predicate
 from handtools.host.commands.launch_pipeline import LaunchPipeline
 from handtools.host.commands.session_scratch import ScratchQuota, SessionScratchFolders
-from handtools.host.commands.shell_session import ShellSessions, ShellStateFile, ShellStateReport
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.commands.shell_state import ShellSessions, ShellStateFile, ShellStateReport
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
 from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner, confined_launch
@@ -48,7 +48,7 @@ from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.running_process import run_process
 from handtools.host.sandbox.processes.supervisor_client import SUPERVISORS
 from handtools.host.sandbox.runners.runner_selection import choose_runner
-from handtools.host.sandbox.session_network import SessionNetworks
+from handtools.host.sandbox.session_network_namespaces import SessionNetworks
 from handtools.host.workspace_folders import path_in_workspace
 from handtools.text.search.glob import PathGlobs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from handtools.core.errors import UsageError
 from handtools.host.home_folders import config_home
 from handtools.host.workspace_folders import is_in_workspace, workspace_folders
-from handtools.text.toml_text import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
+from handtools.text.toml_parsing import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 CONFIG_VARIABLE = "HANDTOOLS_CONFIG"
 POLICY_VARIABLE = "HANDTOOLS_POLICY"

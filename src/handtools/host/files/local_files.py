@@ -18,9 +18,9 @@ from handtools.host.files import git_repository
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.change_detection import observe_node, planned_stat_mark, stat_mark
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
-from handtools.host.files.git_named_paths import git_named_paths
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
+from handtools.host.files.paths_in_git_settings import git_named_paths
 from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction import clean_up_after_crash, commit_steps

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from handtools.host import programs
 from handtools.host.files.syscalls import SETTINGS_BYTES, read_small_text
-from handtools.text.toml_text import parse_toml
+from handtools.text.toml_parsing import parse_toml
 
 FreshnessProof = Literal["pull", "version", "tsserver", "flycheck", "push"]
 """How to prove that a server's diagnostics are for the text last sent; see `fresh_diagnostics`."""

@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 from handtools.core.errors import InvalidInput
 from handtools.core.web import Visit
 from handtools.host.sandbox.launch import Launch
-from handtools.host.sandbox.session_network import SessionNetwork
+from handtools.host.sandbox.session_network_namespaces import SessionNetwork
 from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, StreamPair
 from handtools.text.web.host_access import (
     BadHostEntry,

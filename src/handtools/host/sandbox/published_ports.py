@@ -18,7 +18,7 @@ from typing import Self
 from handtools.core.commands import PublishedPort
 from handtools.core.errors import Busy, HostError, InvalidInput, TooLarge, Unavailable
 from handtools.host.sandbox.processes.listening_ports import ListeningAddress
-from handtools.host.sandbox.session_network import SessionNetwork
+from handtools.host.sandbox.session_network_namespaces import SessionNetwork
 from handtools.host.sandbox.socket_server_thread import ByteRelay, RelayServer, StreamPair
 
 HOST_ADDRESS = "127.0.0.1"

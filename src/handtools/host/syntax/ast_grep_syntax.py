@@ -15,7 +15,12 @@ from anyio.lowlevel import checkpoint
 from handtools.core.syntax import Outline, StructuralMatch, Symbol, SymbolKind, SyntaxRole, TextPosition
 from handtools.host.confined_workers import TaskFailed, WorkerChild, WorkerLimits, workers_of_workspace
 from handtools.host.syntax.languages import language_of
-from handtools.host.syntax.syntax_tree import MAX_OUTLINE_DEPTH, PARSE_TASK, ParsedPart, parse_in_worker
+from handtools.host.syntax.syntax_tree_queries import (
+    MAX_OUTLINE_DEPTH,
+    PARSE_TASK,
+    ParsedPart,
+    parse_in_worker,
+)
 
 MAX_PARSED_BYTES = 4 << 20
 """Larger files are not parsed: a syntax tree takes many times the memory of its text."""

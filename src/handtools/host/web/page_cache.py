@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from handtools.core.errors import ToolError
 from handtools.core.web import WebRequest, WebResponse
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.text.web.url import Url
 
 PAGE_CACHE_BYTES = 64 << 20

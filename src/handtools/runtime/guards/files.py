@@ -26,16 +26,16 @@ from handtools.core.search import SearchScope
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFileList
 from handtools.runtime.approval.gate import ApprovalGate
 from handtools.runtime.journal.change_entries import Transaction
-from handtools.runtime.policy.change_rules import reason_to_ask
-from handtools.runtime.policy.git_changes import WorkspaceView
-from handtools.runtime.policy.harmless_git_settings import has_plain_value
-from handtools.runtime.transaction import (
+from handtools.runtime.journaled_transactions import (
     commit_transaction,
     lock_keys,
     node_at,
     node_pieces,
     recover_transactions,
 )
+from handtools.runtime.policy.change_rules import reason_to_ask
+from handtools.runtime.policy.git_changes import WorkspaceView
+from handtools.runtime.policy.harmless_git_settings import has_plain_value
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import parse_path_spec, similar_names
 

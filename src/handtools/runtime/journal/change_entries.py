@@ -19,7 +19,7 @@ from handtools.core.changes import (
 from handtools.core.effects import effect_fingerprint
 from handtools.core.errors import UsageError
 from handtools.core.files import PlannedWrite
-from handtools.core.undo_history import FileVersion, UndoScope
+from handtools.core.undo import FileVersion, UndoScope
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs, is_stored_in_journal
 from handtools.runtime.journal.database import Database, path_from_column, path_to_column, rows_of_owner

@@ -27,7 +27,7 @@ from handtools.runtime.policy.git_changes import (
 from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, PROTECTED_RULE, Rule
 from handtools.text.git_config import enclosing_git_folder, is_git_folder_lookalike
 from handtools.text.paths import folders_above, inherited_value
-from handtools.text.toml_text import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
+from handtools.text.toml_parsing import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
 
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 """System folders that symlinks in the workspace may point to."""

@@ -20,7 +20,7 @@ from handtools.core.errors import (
     WrongKind,
 )
 from handtools.core.files import Files
-from handtools.core.undo_history import History
+from handtools.core.undo import History
 from handtools.text.diffs.unified_diff import (
     KnownCommonEnds,
     diff_without_carriage_returns,

@@ -10,7 +10,7 @@ from handtools.core.files import Files
 from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
 from handtools.text.token_estimate import estimate_tokens
 from handtools.tools.editing.drafts import Draft, refusal_error
-from handtools.tools.editing.edit_agent_protocol import (
+from handtools.tools.editing.edit_agent_messages import (
     AnswerTags,
     EditAnswerEvent,
     EditDeclined,

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from handtools.core.commands import InheritedShellState
-from handtools.host.commands.shell_session import (
+from handtools.host.commands.shell_state import (
     SHELL_STATE_BYTES,
     ShellSessions,
     ShellStateFile,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.host.files.git_named_paths import setting_path_words
+from handtools.host.files.paths_in_git_settings import setting_path_words
 
 
 def words(key, value):

@@ -261,7 +261,7 @@ HIDDEN = textwrap.dedent("""
     from handtools.host.files import syscalls
     from handtools.host.files.local_files import LocalFiles
     from handtools.host.files.file_locks import FileLocks
-    from handtools.host.files.named_blobs import FolderBlobStore
+    from handtools.host.files.folder_blob_store import FolderBlobStore
 
     assert not syscalls.has_openat2()
     root = tempfile.mkdtemp()

@@ -13,7 +13,7 @@ from handtools.host.confined_workers import WorkerLimits
 from handtools.host.syntax import ast_grep_syntax
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.syntax.languages import language_of
-from handtools.host.syntax.syntax_tree import (
+from handtools.host.syntax.syntax_tree_queries import (
     MAX_OUTLINE_DEPTH,
     MAX_OUTLINE_SYMBOLS,
     exceeds_parser_limits,

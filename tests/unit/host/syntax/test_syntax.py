@@ -9,7 +9,7 @@ from handtools.core.syntax import TextPosition, qualified_name, symbol_chains, s
 from handtools.host.syntax import ast_grep_syntax
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.host.syntax.languages import PARSED_LANGUAGES, grammar_of_language, language_of
-from handtools.host.syntax.syntax_tree import parse_tree
+from handtools.host.syntax.syntax_tree_queries import parse_tree
 from tests.labelled.labels import every
 
 SOURCES = {source.path: source.data for source in every()}

@@ -12,7 +12,7 @@ import pytest
 from handtools.core.errors import Denied, TimedOut, TooLarge, Unreachable
 from handtools.core.web import WebRequest, WebResponse
 from handtools.host.confined_workers import WorkerLimits, Workers
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.web import page_text
 from handtools.host.web.http_client import ACCEPT_HEADERS, OutboundHttpRequest, send_request
 from handtools.host.web.local_web import LocalWeb, vetted_addresses

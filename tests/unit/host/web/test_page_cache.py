@@ -3,7 +3,7 @@
 import pytest
 
 from handtools.core.web import WebRequest
-from handtools.host.files.named_blobs import FolderBlobStore
+from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.web.page_cache import MAX_FRESH_SECONDS, PAGE_REREAD_SECONDS, CachedPage, PageCache
 from handtools.text.web.url import parse_url
 

@@ -1,7 +1,7 @@
 """Which lines of a long file a model is shown, and how."""
 
 from handtools.text.lines import LineRange
-from handtools.tools.editing.edit_agent_protocol import (
+from handtools.tools.editing.edit_agent_messages import (
     AnswerTags,
     FileShownInPrompt,
     edit_prompt,

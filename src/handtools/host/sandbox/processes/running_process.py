@@ -31,13 +31,13 @@ from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.processes.fd_messages import PeerGone, receive_message_and_fds
 from handtools.host.sandbox.processes.kill_tree import kill_by_environment
 from handtools.host.sandbox.processes.output_buffer import OutputBuffer, OutputEnds
-from handtools.host.sandbox.processes.process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.processes.supervisor_client import (
     RUN_ID_VARIABLE,
     SUPERVISORS,
     extra_fds,
     start_order,
 )
+from handtools.host.sandbox.processes.unsupervised_process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.supervisor_messages import (
     CommandEndAnswer,
     CommandEndReport,

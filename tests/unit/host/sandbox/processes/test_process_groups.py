@@ -11,8 +11,8 @@ import pytest
 
 from handtools.core.commands import CommandLimits
 from handtools.host.sandbox.launch import Launch, Mount
-from handtools.host.sandbox.processes.process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.processes.running_process import run_process
+from handtools.host.sandbox.processes.unsupervised_process_groups import PROCESS_GROUPS
 from handtools.host.sandbox.runners.runner_selection import UnconfinedRunner
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="machine: no process groups")
