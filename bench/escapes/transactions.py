@@ -18,7 +18,7 @@ from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.capture_selection import BestCapture
 from handtools.host.sandbox.launch import Runner
 from handtools.host.workspace_folders import backups_folder
-from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
+from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE
 
 
 class ScriptParams(BaseModel):
@@ -73,7 +73,7 @@ def transacting(runner: Runner | None = None) -> Callable[[Script, Path, dict[st
 async def _call(
     given: Script, workspace: Path, environment: dict[str, str], runner: Runner | None
 ) -> Ended:
-    rules = (PRIVATE_RULE,) if given.open_git else (PRIVATE_RULE, PROTECTED_RULE)
+    rules = (PRIVATE_RULE,) if given.open_git else BUILT_IN_RULES
     policy = Policy(rules=rules, unattended="allow" if given.open_git else "deny")
     args = script_arguments(given, environment)
     with tempfile.TemporaryDirectory(prefix="state-") as state:

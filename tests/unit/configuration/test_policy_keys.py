@@ -12,7 +12,7 @@ from handtools.configuration.schema import POLICY_KEYS, DefaultsTable, parse_con
 from handtools.core.commands import PublishedPort
 from handtools.core.effects import EFFECT_KINDS, Publication, ReadEffect
 from handtools.core.web import Visit
-from handtools.runtime.policy.rules import PRIVATE_RULE, PROTECTED_RULE
+from handtools.runtime.policy.rules import BUILT_IN_RULES
 
 WHOLE = """
 unattended = "deny"
@@ -54,9 +54,10 @@ def test_an_empty_file_is_the_built_in_policy():
 
 def test_every_word_of_a_policy_can_be_written():
     policy = policy_from_toml(WHOLE, "policy.toml")
-    assert policy.rules[:2] == (PRIVATE_RULE, PROTECTED_RULE)
-    assert [rule.name for rule in policy.rules[2:]] == ["migrations", "tests"]
-    assert policy.rules[2].effects == {"change"}
+    assert policy.rules[: len(BUILT_IN_RULES)] == BUILT_IN_RULES
+    own = policy.rules[len(BUILT_IN_RULES) :]
+    assert [rule.name for rule in own] == ["migrations", "tests"]
+    assert own[0].effects == {"change"}
     assert (policy.unattended, policy.tools, policy.block) == ("deny", "coding", ("jobs",))
     assert policy.defaults == {"run": "deny"}
     assert policy.excluded == ("vendor/**",)

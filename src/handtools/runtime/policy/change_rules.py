@@ -1,5 +1,6 @@
 """Policy for file changes: those made by commands, symlinks to outside, git repositories, handtools settings."""
 
+import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from handtools.runtime.policy.git_changes import (
     git_question_phrases,
     judge_git_changes,
 )
-from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, PROTECTED_RULE, Rule
+from handtools.runtime.policy.rules import BUILT_IN_RULES, PRIVATE_RULE, PROTECTED_RULES, Rule
 from handtools.text.git_config import enclosing_git_folder, is_git_folder_lookalike
 from handtools.text.paths import folders_above, inherited_value
 from handtools.text.toml_parsing import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, handtools_table
@@ -32,6 +33,8 @@ from handtools.text.toml_parsing import MAX_PYPROJECT_BYTES, PYPROJECT_NAME, han
 SYSTEM_PREFIXES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/store/")
 """System folders that symlinks in the workspace may point to."""
 NULL_DEVICE = "/dev/null"
+_INTERPRETER_NAME = re.compile(r"(?:python|pypy)[\d.]*")
+_VENV_INTERPRETER = re.compile(rf"((?:.*/)?)bin/{_INTERPRETER_NAME.pattern}")
 GIT_REPOSITORY_MARKERS = frozenset({"commondir", "objects", "refs", "config", "packed-refs"})
 """Names that, next to a HEAD file, make git treat a folder as a repository."""
 
@@ -166,14 +169,16 @@ def reason_to_ask(changes: Sequence[Change], view: WorkspaceView) -> str:
 
 
 def _reason_to_ask(changes: Sequence[Change], git: GitJudgement, view: WorkspaceView) -> str:
-    links = links_created(changes).items()
+    made_paths = _paths_made(changes)
     leaving = [
         f"`{path}` -> `{target}`"
-        for path, target in links
-        if link_leaves_workspace(path, target, view.within) and path not in git.judged
+        for path, target in links_created(changes).items()
+        if link_leaves_workspace(path, target, view.within)
+        and path not in git.judged
+        and not _is_interpreter_of_venv(path, target, lambda each: each in made_paths or view.there(each))
     ]
     made = [f"`{path}`" for path in git_repositories_created(changes, view.there, judged=git.judged)]
-    parts = {path: path.split("/") for path in sorted(_paths_made(changes))}
+    parts = {path: path.split("/") for path in sorted(made_paths)}
     lookalikes = {*filter(is_git_folder_lookalike, set[str]().union(*parts.values()))}
     aliases = [f"`{path}`" for path, names in parts.items() if not lookalikes.isdisjoint(names)]
     reasons = [
@@ -228,7 +233,7 @@ def changes_of_named_paths(
         place = each.path.casefold()
         for change in changes:
             for path in _paths_changed_at(change, place, is_whole_folder=each.is_whole_folder):
-                if not PROTECTED_RULE.covers(path):
+                if not any(rule.covers(path) for rule in PROTECTED_RULES):
                     found.setdefault(path, each.key)
     return [f"`{path}`, by `{key}`" for path, key in found.items()]
 
@@ -289,6 +294,13 @@ def link_leaves_workspace(path: str, target: str, within: PathPredicate) -> bool
     if not target.startswith("/"):
         return up > path.count("/")
     return bool(up) or not (target == NULL_DEVICE or target.startswith(SYSTEM_PREFIXES) or within(target))
+
+
+def _is_interpreter_of_venv(path: str, target: str, there: PathPredicate) -> bool:
+    """Whether a symlink is the `bin/python` of a virtual environment and leads to a Python interpreter."""
+    link = _VENV_INTERPRETER.fullmatch(path)
+    is_interpreter = _INTERPRETER_NAME.fullmatch(target.rpartition("/")[2]) is not None
+    return link is not None and is_interpreter and there(f"{link[1]}pyvenv.cfg")
 
 
 def git_repositories_created(

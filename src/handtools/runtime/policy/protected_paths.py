@@ -2,8 +2,13 @@
 
 from itertools import chain
 
-GIT_CONFIG_FILES = {
+REPOSITORY_FOLDERS = {
     ".git": "git runs its hooks and the programs that its configuration names",
+    ".hg": "Mercurial runs the hooks and loads the extensions that its settings name",
+    ".jj": "Jujutsu runs the programs that its settings name",
+    ".bzr": "Breezy runs the programs that its settings name",
+}
+GIT_CONFIG_FILES = {
     ".gitconfig": "git runs the programs that it names if the workspace is a home folder",
     ".config/git": "git runs the programs that it names if the workspace is a home folder",
     ".githooks": "a common folder for hooks: git runs them",
@@ -13,10 +18,7 @@ GIT_CONFIG_FILES = {
     ".lefthook.y*ml": "git hooks: git runs what it lists",
     ".overcommit.yml": "git hooks: git runs what it lists",
     ".pre-commit-config.yaml": "git hooks: git runs what it lists",
-    ".hg": "Mercurial runs the hooks and loads the extensions that its settings name",
     ".hgrc": "Mercurial runs the hooks and loads the extensions that it names",
-    ".jj": "Jujutsu runs the programs that its settings name",
-    ".bzr": "Breezy runs the programs that its settings name",
 }
 SHELL_STARTUP_FILES = {
     ".bashrc": "bash runs it",
@@ -164,6 +166,7 @@ PROTECTED_PATHS: dict[str, str] = dict(
     chain.from_iterable(
         each.items()
         for each in (
+            REPOSITORY_FOLDERS,
             GIT_CONFIG_FILES,
             SHELL_STARTUP_FILES,
             EDITOR_CONFIG_FILES,

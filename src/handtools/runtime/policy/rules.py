@@ -1,7 +1,7 @@
 """Policy rules about paths, commands and hosts, their decisions, and the two built-in rules."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
@@ -285,6 +285,7 @@ def plain_globs(globs: Iterable[str]) -> tuple[str, ...]:
 
 VENDOR_FOLDERS = ("node_modules", "site-packages", "dist-packages", "vendor", ".tox", ".nox", "__pycache__")
 """Folders with third-party files; those with private-looking names (certificates, samples) are not secret."""
+BUILD_FOLDERS = ("target",)
 
 PRIVATE_RULE = Rule(
     name="private",
@@ -310,13 +311,34 @@ PROTECTED_RULE = Rule(
     reason="Other programs execute or trust this file.",
     effects=frozenset({"change"}),
     paths=tuple(protected_paths.PROTECTED_PATHS),
+    # Packages bring such files along. No program looks for them in a dependency's folder.
+    but=tuple(f"**/{folder}/**" for folder in (*VENDOR_FOLDERS, *BUILD_FOLDERS)),
     match=(
-        ".git", ".git/config", "sub/.git/hooks/pre-commit", ".envrc", ".github/workflows/ci.yml", ".vscode",
-        ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".circleci/config.yml", "mise.toml", ".bash_profile",
+        ".envrc", ".github/workflows/ci.yml", ".vscode", "mise.toml", ".bash_profile", ".circleci/config.yml",
+        ".devcontainer/devcontainer.json", ".gitlab-ci.yml", ".git/config",
     ),
-    not_match=(".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md"),
+    not_match=(
+        ".gitignore", "src/git/config", ".github/CODEOWNERS", "docs/mise.md", "node_modules/a/.travis.yml",
+        "vendor/b/.github/workflows/ci.yml", ".venv/lib/python3/site-packages/c/.vscode/tasks.json",
+    ),
     only_tightens=True,
 )  # fmt: skip
 
-BUILT_IN_RULES = (PRIVATE_RULE, PROTECTED_RULE)
+PROTECTED_REPOSITORY_RULE = replace(
+    PROTECTED_RULE,
+    paths=tuple(protected_paths.REPOSITORY_FOLDERS),
+    but=(),
+    match=(
+        ".git",
+        ".git/config",
+        "sub/.git/hooks/pre-commit",
+        "node_modules/a/.git/config",
+        "vendor/b/.hg/hgrc",
+    ),
+    not_match=(".gitignore", "src/git/config"),
+)
+"""Repositories are protected in dependencies, too: git runs their hooks wherever it is started."""
+
+PROTECTED_RULES = (PROTECTED_RULE, PROTECTED_REPOSITORY_RULE)
+BUILT_IN_RULES = (PRIVATE_RULE, *PROTECTED_RULES)
 """Rules based on names. A file's content can exempt it from these rules, but from no others."""

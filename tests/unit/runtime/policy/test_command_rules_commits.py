@@ -253,6 +253,47 @@ def test_every_protected_row_is_asked_about_as_file_folder_and_link(glob):
     assert Policy().decide(ChangeSet((made(f"{path}/inside"),)), "bash").verdict == "ask"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "node_modules/a/.travis.yml", "web/node_modules/@b/c/.github/workflows/ci.yml", "node_modules/d/.husky/x",
+        ".venv/lib/python3.12/site-packages/e/.vscode/tasks.json", "vendor/f/.circleci/config.yml",
+        "target/package/g-0.1.0/.cargo/config.toml",
+    ],
+)  # fmt: skip
+def test_files_that_a_dependency_brings_along_need_no_approval(path):
+    for change in (made(path), removed(path)):
+        assert Policy().decide(ChangeSet((change,)), "bash").verdict == "allow"
+
+
+@pytest.mark.parametrize("path", ["node_modules/a/.git/config", "vendor/b/.hg/hgrc", "target/.git/hooks/x"])
+def test_a_repository_in_a_dependency_stays_protected(path):
+    assert Policy().decide(ChangeSet((made(path),)), "write").verdict == "ask"
+
+
+INTERPRETER = b"/home/me/.pyenv/versions/3.11.7/bin/python3.11"
+
+
+@pytest.mark.parametrize("name", ["python", "python3", "python3.11"])
+@pytest.mark.parametrize("venv", ["", ".venv/", "tools/env/"])
+def test_the_interpreter_of_a_virtual_environment_needs_no_approval(venv, name):
+    link = made(f"{venv}bin/{name}", INTERPRETER, "link")
+    assert not judged(made(f"{venv}pyvenv.cfg"), link).question
+    assert not judged(link, there={f"{venv}pyvenv.cfg"}).question
+    assert judged(link).question
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        (".venv/bin/python", b"/home/me/.ssh/id_rsa"), (".venv/bin/activate", INTERPRETER),
+        (".venv/lib/python", INTERPRETER), (".venv/bin/python", b"/home/me/python-notes"),
+    ],
+)  # fmt: skip
+def test_other_links_out_of_a_virtual_environment_are_asked_about(path, target):
+    assert path in judged(made(".venv/pyvenv.cfg"), made(path, target, "link")).question
+
+
 def test_the_question_says_where_a_link_leads():
     links = (made("deps", b"/somewhere/else", "link"),)
     asked = reason_to_ask(links, view_of(lambda _: False, lambda _: False))
