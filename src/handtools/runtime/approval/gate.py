@@ -13,7 +13,12 @@ from handtools.core.call import Call
 from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effect_targets
 from handtools.core.errors import Denied, HandtoolsError, HostError
 from handtools.core.events import ApprovalAsked, Decided, Event
-from handtools.runtime.approval.preview import TITLE_NAME_CHARS, approval_title, effect_preview
+from handtools.runtime.approval.preview import (
+    TITLE_NAME_CHARS,
+    approval_title,
+    effect_preview,
+    part_that_needs_approval,
+)
 from handtools.runtime.approval.questions import answers_request
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
@@ -114,17 +119,18 @@ class ApprovalGate:
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
         """Build the approval request for an effect and its decision."""
-        shown, again = effect_preview(effect), not self.granted <= self.used
-        wanted = approval_title(effect, self.call.tool)
+        decisions = self.policy.decisions(effect, self.call.tool)
+        asked = part_that_needs_approval(effect, decisions)
+        others = len(effect_targets(effect)) - len(effect_targets(asked))
+        shown, again = effect_preview(asked, other_paths=others), not self.granted <= self.used
+        wanted = approval_title(asked, self.call.tool)
         return Approval(
             call_id=self.call.id,
             title=f"Asked again because it changed: {wanted}" if again else wanted,
             preview=shown.text,
             rule=with_visible_characters(str(decision)),
             fingerprint=effect_fingerprint(effect),
-            remembered="\n".join(
-                approval_grant_lines(effect, self.policy.decisions(effect, self.call.tool))
-            ),
+            remembered="\n".join(approval_grant_lines(effect, decisions)),
             agent=visible_line(self.call.agent, TITLE_NAME_CHARS),
             session=visible_line(self.call.session, TITLE_NAME_CHARS),
             again=again,

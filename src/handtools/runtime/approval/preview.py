@@ -1,11 +1,20 @@
 """The preview of an approval request: title, notes, diff or script. If it is cut, it says how much is hidden."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from handtools.core.changes import Change, ChangeSet, Node, is_folder_moved_as_one, unpack_folder
+from handtools.core.changes import (
+    Change,
+    ChangeSet,
+    Node,
+    is_folder_moved_as_one,
+    paths_in_moved_folders,
+    split_folder_change,
+    unpack_folder,
+)
 from handtools.core.effects import CommandRun, Delegation, Delivery, Effect, Publication, effect_targets
 from handtools.core.web import Visit
+from handtools.runtime.policy.rules import Decision
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
 from handtools.text.encoding import decode, is_binary
 from handtools.text.lines import count_lines
@@ -45,10 +54,33 @@ def approval_title(effect: Effect, tool: str) -> str:
     return f"{visible_line(tool, TITLE_NAME_CHARS)} {' '.join(words)} {shown}{more}{where}{note}"
 
 
-def effect_preview(effect: Effect) -> ClippedText:
-    """Return the text to approve (diff, URL, prompt or script), cut to the limits."""
+def part_that_needs_approval(effect: Effect, decisions: Iterable[Decision]) -> Effect:
+    """Return the changes of a change set that rules ask about, or the whole effect if it is something else.
+
+    A command may change thousands of files, and the user should see the few that are the reason to ask.
+    """
+    asked = {decision.target for decision in decisions if decision.verdict == "ask"}
+    if not isinstance(effect, ChangeSet) or not asked:
+        return effect
+    parts = (
+        part
+        for change in effect
+        for part in (
+            [change] if asked.isdisjoint(paths_in_moved_folders(change)) else split_folder_change(change)
+        )
+    )
+    return replace(effect, changes=tuple(part for part in parts if part.path in asked))
+
+
+def effect_preview(effect: Effect, *, other_paths: int = 0) -> ClippedText:
+    """Return the text to approve (diff, URL, prompt or script), cut to the limits.
+
+    `other_paths` is the number of paths that change along with the effect and need no approval.
+    """
     preview = _PreviewText()
     text = preview.text_of_effect(effect)
+    if other_paths:
+        text = f"{text.rstrip()}\n\n# other paths, which need no approval: {other_paths:,}\n"
     lines, size = (
         count_lines(text) + preview.hidden_lines,
         len(text.encode("utf-8", "replace")) + preview.hidden_bytes,

@@ -13,7 +13,7 @@ from handtools.core.effects import CommandRun, Delegation, ReadEffect, effect_fi
 from handtools.core.events import ApprovalAsked, Decided
 from handtools.core.web import Visit
 from handtools.mcp.elicitation_and_sampling import approval_question
-from handtools.runtime.approval.preview import approval_title, effect_preview
+from handtools.runtime.approval.preview import approval_title, effect_preview, part_that_needs_approval
 from handtools.runtime.policy.rules import Rule
 from handtools.testing.memory_toolbox import memory_toolbox
 from handtools.testing.stubs import CannedOutput, MemoryCommands
@@ -545,3 +545,24 @@ def test_of_many_files_each_shows_24_lines_of_its_diff(lines, is_cut):
 def test_a_change_of_sixty_paths_names_them_all():
     many = [Change(f"f{number}", Node("file", b"12"), None) for number in range(60)]
     assert "more paths" not in effect_preview(ChangeSet(tuple(many))).text
+
+
+async def test_the_question_shows_the_path_that_needs_approval_and_counts_the_others():
+    patch = "".join(f"*** Add File: src/{number}.py\n+x = {number}\n" for number in range(30))
+    box = memory_toolbox()
+    patch = f"*** Begin Patch\n{patch}*** Add File: .envrc\n+export A=1\n*** End Patch\n"
+    request = (await box.call("patch", {"patch": patch})).request
+    assert request is not None
+    assert request.title == "patch wants to change .envrc"
+    assert "+export A=1" in request.preview and ".py" not in request.preview
+    assert "# other paths, which need no approval: 31" in request.preview  # 30 files and `src`
+    assert len(approval_question(request).splitlines()) <= 15
+    assert (await box.resume(request.call_id, Reply(allow=True))).status == "ok"
+    assert box.workspace.files.facts("src/29.py") is not None
+
+
+async def test_a_path_inside_a_folder_that_lands_as_one_is_the_one_that_is_shown():
+    inside = [FolderItem(name, "file", 0o644, "m", 1) for name in (".envrc", "a.py", "b.py")]
+    landed = ChangeSet((Change("new", None, folder_node(inside, mode=0o755, ref="i/upper/new")),))
+    shown = part_that_needs_approval(landed, Policy().decisions(landed, "bash"))
+    assert isinstance(shown, ChangeSet) and shown.paths == ("new/.envrc",)
