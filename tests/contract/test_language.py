@@ -59,7 +59,9 @@ async def reviewed(language, root, path, before, after):
     with anyio.fail_after(60):
         while True:
             late = []
-            review = await language.review(change, private_globs=(), timeout=30.0, late=late.append)
+            review = await language.review(
+                change, ignored=(), private_globs=(), timeout=30.0, late=late.append
+            )
             if not review.unknown:
                 return review
 

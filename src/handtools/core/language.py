@@ -3,7 +3,7 @@
 `diagnostic_delta` compares the diagnostics of a file before and after a change.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -199,13 +199,15 @@ class HostLanguage(Protocol):
         self,
         changes: ChangeSet,
         *,
+        ignored: Collection[str],
         private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         """Notify language servers of changed files; return the diagnostics that arrive before the timeout.
 
-        Server failures are reported as unknown, not raised. Later diagnostics go to `late`.
+        Changed files in `ignored` are not checked, and no server is started for them. Server failures are
+        reported as unknown, not raised. Later diagnostics go to `late`.
         """
         ...
 
@@ -228,6 +230,8 @@ MAX_ERRORS_PER_FILE = 20
 """Maximum number of errors shown for one file."""
 MAX_OTHER_FILES_WITH_ERRORS = 5
 """Maximum number of other files shown with errors."""
+MAX_UNKNOWN_PATHS = 3
+"""Maximum number of files named whose errors are unknown for the same reason."""
 DIAGNOSTIC_MESSAGE_CHARS = 300
 
 
@@ -304,8 +308,24 @@ def review_text(review: DiagnosticReview) -> str:
             said += diagnostic_lines(each.new)
         if len(review.elsewhere) > MAX_OTHER_FILES_WITH_ERRORS:
             said.append(f"… and {len(review.elsewhere) - MAX_OTHER_FILES_WITH_ERRORS} more files.")
-    said += [unknown_report_text(verdict) for verdict in review.unknown]
+    said += _unknown_reports_lines(review.unknown)
     return "\n".join(said)
+
+
+def _unknown_reports_lines(reports: Iterable[DiagnosticReport]) -> list[str]:
+    """Format reports with unknown certainty, one line for all files that have the same reason."""
+    paths_by_reason: dict[tuple[str, str], list[str]] = {}
+    for report in reports:
+        paths_by_reason.setdefault((report.server, report.why), []).append(report.path)
+    return [
+        unknown_report_text(DiagnosticReport(_shortened_path_list(paths), server, "unknown", why=why))
+        for (server, why), paths in paths_by_reason.items()
+    ]
+
+
+def _shortened_path_list(paths: Sequence[str]) -> str:
+    more = len(paths) - MAX_UNKNOWN_PATHS
+    return ", ".join(paths[:MAX_UNKNOWN_PATHS]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _error_counts_text(review: DiagnosticReview) -> str:

@@ -18,6 +18,7 @@ from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
+from handtools.text.changed_files import derived_folder
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
@@ -125,7 +126,12 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
     """Ask language servers about the changed files and return the diagnostics as text."""
     language, policy = files.workspace.language, files.gate.policy
     changes = net_changes(change for each in files.transactions for change in each.changes)
-    if not any(language.speaks(change.path) for change in changes):
+    paths = [change.path for change in changes if language.speaks(change.path)]
+    ignored = {path for path in paths if derived_folder(path)}
+    checked = [path for path in paths if path not in ignored and not language.missing_server_sentence(path)]
+    if checked:
+        ignored |= await files.workspace.search.find_ignored_paths(checked)
+    elif not paths:
         return ""
 
     def late(review: DiagnosticReview) -> None:
@@ -133,7 +139,7 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
 
     seconds = min(DIAGNOSE_SECONDS, deadline - time.monotonic() - 0.1)
     review = await language.review(
-        changes, private_globs=policy.hidden_globs, timeout=max(seconds, 0.0), late=late
+        changes, ignored=ignored, private_globs=policy.hidden_globs, timeout=max(seconds, 0.0), late=late
     )
     return review_text(visible_review(review, policy))
 

@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG001, ARG002 — a stub has the port's parameters, even if it does not use them
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anyio import to_thread
@@ -298,13 +298,18 @@ class MemoryLanguage:
         self,
         changes: ChangeSet,
         *,
+        ignored: Collection[str],
         private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         """Return the errors in the changed files, compared with those before the change."""
         self.private_globs.append(tuple(private_globs))
-        spoken = [change for change in changes if self.speaks(change.path) and change.after is not None]
+        spoken = [
+            change
+            for change in changes
+            if self.speaks(change.path) and change.after is not None and change.path not in ignored
+        ]
         if self.unknown:
             return DiagnosticReview(
                 verdicts=tuple(

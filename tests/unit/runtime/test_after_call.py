@@ -92,7 +92,7 @@ async def test_at_most_twenty_errors_of_a_file_are_shown():
 
 async def test_hidden_files_are_in_no_review():
     class Telling(MemoryLanguage):
-        async def review(self, changes, *, private_globs, timeout, late):
+        async def review(self, changes, *, ignored, private_globs, timeout, late):
             self.private_globs.append(tuple(private_globs))
             broken = (Diagnostic("secret/key.py", 1, 0, "a secret"),)
             review = DiagnosticReview(
@@ -117,7 +117,7 @@ async def test_hidden_files_are_in_no_review():
 
 async def test_what_comes_late_is_announced():
     class Slow(MemoryLanguage):
-        async def review(self, changes, *, private_globs, timeout, late):
+        async def review(self, changes, *, ignored, private_globs, timeout, late):
             late(DiagnosticReview(deltas=(DiagnosticDelta("a.py", (Diagnostic("a.py", 3, 0, "late"),)),)))
             return DiagnosticReview(verdicts=(DiagnosticReport("a.py", "memory", "unknown"),))
 
@@ -215,3 +215,22 @@ async def test_without_a_server_a_change_costs_nothing_that_can_be_noticed():
         await after_change(Result("", None), files, time.monotonic() + 600)
         took.append(time.perf_counter() - began)
     assert min(took) < 0.001
+
+
+async def test_ignored_and_generated_files_are_not_checked():
+    tools = box({"a.py": b"one\n", ".gitignore": b"out/\n"}, language=MemoryLanguage())
+    patch = "".join(
+        f"*** Add File: {path}\n+ERROR here\n" for path in ("b.py", "out/c.py", "node_modules/d/e.py")
+    )
+    result = await tools.call("patch", {"patch": f"*** Begin Patch\n{patch}*** End Patch\n"})
+    said = result.content[-1].text
+    assert "b.py:1" in said
+    assert "c.py:" not in said and "e.py:" not in said
+
+
+async def test_many_files_with_unknown_errors_take_one_line():
+    tools = box({}, language=MemoryLanguage(unknown="still starting"))
+    patch = "".join(f"*** Add File: m{number}.py\n+x = 1\n" for number in range(30))
+    result = await tools.call("patch", {"patch": f"*** Begin Patch\n{patch}*** End Patch\n"})
+    [line] = [row for row in result.content[-1].text.splitlines() if "errors unknown" in row]
+    assert line.startswith("m0.py, m1.py, m2.py and 27 more: errors unknown (memory: still starting)")

@@ -118,13 +118,14 @@ class LocalLanguage:
         self,
         changes: ChangeSet,
         *,
+        ignored: Collection[str],
         private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,
     ) -> DiagnosticReview:
         if not any(self._finder.servers_of_file(change.path) for change in changes):
             return DiagnosticReview()
-        return await self._servers.review(changes, tuple(private_globs), timeout, late)
+        return await self._servers.review(changes, ignored, tuple(private_globs), timeout, late)
 
     async def ask(
         self, question: LanguageQuestion, *, private_globs: Sequence[PathGlobs]
@@ -205,6 +206,7 @@ class NoLanguage:
         self,
         changes: ChangeSet,
         *,
+        ignored: Collection[str],
         private_globs: Sequence[PathGlobs],
         timeout: float,  # noqa: ASYNC109
         late: LateReviewListener,

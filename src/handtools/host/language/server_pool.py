@@ -63,6 +63,8 @@ class ServerSlot:
     """For each open file, its modification time and size when last sent to the server."""
     client: LspClient | None = None
     starting: asyncio.Task[LspClient] | None = None
+    start_requested: float | None = None
+    """When its process was last asked to start; None if never."""
     began: float = 0.0
     ends: int = 0
     """How often the server exited shortly after its start."""
@@ -123,6 +125,7 @@ class ServerPool:
                     "disabled for some minutes" if slot.ends >= len(RESTART_DELAYS) else "restarting soon"
                 )
                 raise ServerNotReady(f"{parked}: {slot.fault}")
+            slot.start_requested = time.monotonic()
             slot.starting = asyncio.create_task(self._start_server(slot, max(pause, 0.0)))
         starting = slot.starting
         await asyncio.wait([starting], timeout=max(deadline - time.monotonic(), 0.0))

@@ -44,7 +44,7 @@ class LanguageServer:
     narrow: bool = False
     """Whether the server finds references only in open files."""
     start_seconds: float = 2.0
-    """Seconds for which the check of a change waits for the server to start."""
+    """Seconds for which checks of changes wait for the server to start; later they don't wait for it."""
     version: tuple[str, ...] = ()
     """The command that prints the server's version, if the program itself does not."""
     runs_code: bool = True

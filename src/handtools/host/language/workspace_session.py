@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,12 @@ from handtools.host.language.server_pool import (
     ServerSlot,
 )
 from handtools.host.language.server_process import ServerLost, ServerProcess, server_launch
-from handtools.host.language.servers import UNCONFINED_SERVERS_NOTE, FoundServer, ServerFinder
+from handtools.host.language.servers import (
+    UNCONFINED_SERVERS_NOTE,
+    FoundServer,
+    LanguageServer,
+    ServerFinder,
+)
 from handtools.host.programs import is_outside_workspace
 from handtools.host.sandbox.launch import Runner
 from handtools.host.sandbox.program_dependencies import node_modules_folder
@@ -68,12 +73,15 @@ class WorkspaceLanguageServers:
     async def review(
         self,
         changes: ChangeSet,
+        ignored: Collection[str],
         private_globs: tuple[PathGlobs, ...],
         seconds: float,
         late: LateReviewListener,
     ) -> DiagnosticReview:
         """The new errors found in a change within `seconds`; errors found later are passed to `late`."""
-        return await LANGUAGE_THREAD.run(self._review(changes.changes, private_globs, seconds, late))
+        return await LANGUAGE_THREAD.run(
+            self._review(changes.changes, ignored, private_globs, seconds, late)
+        )
 
     async def ask(self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]) -> LanguageAnswer:
         """Ask the language servers of a file a question; returns their combined answer."""
@@ -147,6 +155,7 @@ class WorkspaceLanguageServers:
     async def _review(
         self,
         changes: Sequence[Change],
+        ignored: Collection[str],
         private_globs: tuple[PathGlobs, ...],
         seconds: float,
         late: LateReviewListener,
@@ -154,10 +163,15 @@ class WorkspaceLanguageServers:
         began = time.monotonic()
         groups: dict[FoundServer, list[EditedDocument]] = {}
         for change in changes:
-            if (edited := self._edited_document(change)) is not None:
-                for found_server in self._finder.servers_of_file(change.path):
+            edited = None if change.path in ignored else self._edited_document(change)
+            for found_server in self._finder.servers_of_file(change.path):
+                if edited is not None:
                     groups.setdefault(found_server, []).append(edited)
+                elif self._is_running(found_server, private_globs):
+                    # Files that it checks may import the ignored or deleted file.
+                    groups.setdefault(found_server, [])
         reviews: list[tuple[ServerChangeReview, asyncio.Task[None]]] = []
+        start_wait = 0.0
         for found_server, edited_documents in groups.items():
             reviewer = ServerChangeReview(
                 self._slot(found_server, private_globs),
@@ -170,9 +184,9 @@ class WorkspaceLanguageServers:
             known = reviewer.slot.client
             if known is not None and known.alive and known.proved:
                 reviewer.ready.set()
+            start_wait = max(start_wait, _remaining_start_wait(reviewer.slot, found_server.server))
             reviews.append((reviewer, self._replace_task(reviewer.slot, reviewer.run())))
-        cold = max((found_server.server.start_seconds for found_server in groups), default=0.0)
-        await _wait_for_starts(reviews, min(seconds, cold))
+        await _wait_for_starts(reviews, min(seconds, start_wait))
         running = [task for reviewer, task in reviews if reviewer.ready.is_set()]
         if running:
             await asyncio.wait(running, timeout=max(began + seconds - time.monotonic(), 0.0))
@@ -180,6 +194,10 @@ class WorkspaceLanguageServers:
         if not all(task.done() for _, task in reviews):
             self._report_late(reviews, late)
         return review
+
+    def _is_running(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> bool:
+        slot = LANGUAGE_THREAD.pool.slots.get((found_server, self._workspace, private_globs))
+        return slot is not None and slot.client is not None and slot.client.alive
 
     def _edited_document(self, change: Change) -> EditedDocument | None:
         if change.after is None or (after := document_text(change.after.data)) is None:
@@ -251,6 +269,16 @@ class WorkspaceLanguageServers:
     ) -> LanguageAnswer | None:
         deadline = time.monotonic() + LANGUAGE_QUERY_SECONDS
         return await ServerQuery(slot, self._document_files, deadline).answer(question)
+
+
+def _remaining_start_wait(slot: ServerSlot, server: LanguageServer) -> float:
+    """Seconds that a check still waits for a server to start.
+
+    All checks during a start share `start_seconds`, so that a slow start delays only the first.
+    """
+    if slot.start_requested is None:
+        return server.start_seconds
+    return max(slot.start_requested + server.start_seconds - time.monotonic(), 0.0)
 
 
 async def _wait_for_starts(
