@@ -100,6 +100,24 @@ async def test_paths_that_the_user_names_can_be_read_and_not_written(tmp_path, b
     assert "Read-only file system" in text
 
 
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("held", "reaches"), [(CERTIFICATE, True), (CERTIFICATE + KEY, False), ("x", False)]
+)
+async def test_a_file_of_trusted_certificates_reaches_commands(tmp_path, box, monkeypatch, held, reaches):
+    bundle = tmp_path / "company" / "ca.pem"
+    bundle.parent.mkdir()
+    bundle.write_text(held)
+    (bundle.parent / "other").write_text("secret")
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    text = await said(box(), f'cat "$SSL_CERT_FILE"; cat {bundle.parent}/other')
+    assert ("BEGIN CERTIFICATE" in text) == reaches
+    assert "secret" not in text
+
+
 async def test_sockets_of_other_programs_in_readable_paths_are_covered(tmp_path, box):
     data = tmp_path / "data"
     data.mkdir()

@@ -38,6 +38,15 @@ MET = [
     ("", "touch /usr/x", "`/usr/x` is read-only: a command may write"),
     ("", "echo x > /etc/x", "`/etc/x` is read-only: a command may write"),
     ("python3", "python3 -c \"open('/usr/x', 'w')\"", "`/usr/x` is read-only: a command may write"),
+    (
+        "openssl",
+        (
+            "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout k -out c 2>/dev/null; "
+            "openssl s_server -accept 8443 -key k -cert c -quiet & server=$!; "
+            "curl -sS --retry 20 --retry-connrefused --retry-delay 0 https://localhost:8443/; kill $server"
+        ),
+        "ask the user to set `SSL_CERT_FILE`",
+    ),
     ("", "cat .env", "`.env` is private"),
     ("python3", "python3 -c \"open('.env')\"", "`.env` is private"),
     ("python3", "python3 -c \"input('? ')\"", "background=true and pty=true"),

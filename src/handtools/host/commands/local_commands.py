@@ -38,7 +38,11 @@ from handtools.host.commands.session_scratch import ScratchQuota, SessionScratch
 from handtools.host.commands.shell_state import ShellSessions, ShellStateFile, ShellStateReport
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
-from handtools.host.sandbox.environment_variables import BASH_PROGRAM, command_environment
+from handtools.host.sandbox.environment_variables import (
+    BASH_PROGRAM,
+    certificate_files,
+    command_environment,
+)
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner, confined_launch
 from handtools.host.sandbox.path_program_folders import (
     folders_needed_by_path_programs,
@@ -380,7 +384,11 @@ class LocalCommands(BackgroundJobs):
             private_globs=tuple(private_globs),
             read_only_globs=tuple(read_only_globs),
             is_open=is_open,
-            readable=(*self._path_folders(), *filter(os.path.exists, self._readable)),
+            readable=(
+                *self._path_folders(),
+                *filter(os.path.exists, self._readable),
+                *self._certificate_files(),
+            ),
             limits=limits,
             mounts_left=self.mounts_left,
         )
@@ -388,6 +396,10 @@ class LocalCommands(BackgroundJobs):
     def _path_folders(self) -> tuple[str, ...]:
         path = os.pathsep.join((*self._path, os.environ.get("PATH", "")))
         return folders_needed_by_path_programs(path, self._root, self._state)
+
+    def _certificate_files(self) -> tuple[str, ...]:
+        paths = dict.fromkeys(certificate_files().values())
+        return tuple(path for path in paths if path_in_workspace(path, self._root) is None)
 
     def _resolved_working_directory(self, path: str, *, given: bool) -> str:
         folder = os.path.realpath(os.path.join(self._root, path))

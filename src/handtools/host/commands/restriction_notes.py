@@ -152,6 +152,21 @@ WALLS: tuple[CommandWall, ...] = (
         unnamed="its host",
     ),
     CommandWall(
+        "unknown certificate authority",
+        "curl, git, pip, uv, npm, node, python, cargo, go",
+        "The server's certificate is not trusted here. If a company's proxy signs it, ask the user to set "
+        "`SSL_CERT_FILE` (and `NODE_EXTRA_CA_CERTS` for Node.js) and to restart handtools.",
+        (
+            r".*CERTIFICATE_VERIFY_FAILED",
+            r".*certificate verif(?:y|ication) failed",
+            r".*unable to get (?:local )?issuer certificate",
+            r".*(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_[A-Z_]*CERT\w*)",
+            r".*[Ss]elf[- ]signed certificate",
+            r".*certificate signed by unknown authority",
+            r".*invalid peer certificate: UnknownIssuer",
+        ),
+    ),
+    CommandWall(
         "no host key or account",
         "git, ssh",
         "The user's keys and passwords are not available here and can't be typed in. Ask the user to do "

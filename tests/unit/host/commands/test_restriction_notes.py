@@ -20,6 +20,9 @@ MESSAGES = {
     "no system packages": "E: Could not open lock file /var/lib/dpkg/lock-frontend - open (13: Permission denied)",
     "no network": "curl: (6) Could not resolve host: example.com",
     "not through the proxy": "ssh: Could not resolve hostname example.com: Temporary failure in name resolution",
+    "unknown certificate authority": (
+        "curl: (60) SSL certificate problem: unable to get local issuer certificate"
+    ),
     "no host key or account": "fatal: could not read Username for 'https://example.com': No such device",
     "private file": "cat: .env: Permission denied",
     "repository elsewhere": (

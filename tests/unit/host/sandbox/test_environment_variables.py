@@ -1,6 +1,7 @@
 """What a command finds in its environment."""
 
 from handtools.host.sandbox.environment_variables import (
+    CERTIFICATE_VARIABLES,
     INHERITED_VARIABLES,
     NONINTERACTIVE_VARIABLES,
     command_environment,
@@ -14,7 +15,8 @@ def test_only_what_is_listed_passes(monkeypatch):
     found = command_environment({}, frozenset({"CARGO_HOME"}), terminal=False)
     assert found["LC_ALL"] == "C.UTF-8"
     assert found["CARGO_HOME"] == "x"
-    assert set(found) <= INHERITED_VARIABLES | set(NONINTERACTIVE_VARIABLES) | {
+    listed = INHERITED_VARIABLES | CERTIFICATE_VARIABLES | set(NONINTERACTIVE_VARIABLES)
+    assert set(found) <= listed | {
         "CARGO_HOME",
         "LC_ALL",
         *(n for n in found if n.startswith("LC_")),
