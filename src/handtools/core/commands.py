@@ -130,6 +130,8 @@ class CommandExit:
     """How many of the command's processes outlived it and were killed."""
     fault: str = ""
     """Why the command could not be started; empty if it ran."""
+    discarded: str = ""
+    """Why none of its file changes were applied, although nobody denied them; empty if they were applied."""
 
 
 @dataclass(frozen=True, slots=True)

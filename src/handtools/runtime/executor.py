@@ -24,12 +24,14 @@ from handtools.core.callbacks import Callbacks
 from handtools.core.changes import merge_recorded_changes
 from handtools.core.effects import Effect
 from handtools.core.errors import (
+    Busy,
     Cancelled,
     Denied,
     HandtoolsError,
     HostError,
     NotFound,
     Repeated,
+    Stale,
     TimedOut,
     ToolError,
     UnknownTool,
@@ -80,6 +82,8 @@ MACHINE_REFUSALS = {
 """Advice by errno, for OS errors that come from the state of the machine and not from a bug."""
 NOTE_AFTER_FAILURES = 3
 STOP_AFTER_FAILURES = 6
+FAULTS_OF_OTHER_WRITERS = frozenset({Busy.code, Stale.code})
+"""Failures that are not counted, because the same call may succeed when the other writer is done."""
 MAX_COUNTED_FAILING_CALLS = 512
 
 
@@ -440,7 +444,8 @@ class Executor:
         self, run: CallRun, result: Result[Any], *, at_once: bool = False
     ) -> Result[Any]:
         """Limit the result's text, record it and announce it; `at_once` means that it must not be queued."""
-        if result.status != "pending":
+        is_by_others = result.fault is not None and result.fault.code in FAULTS_OF_OTHER_WRITERS
+        if result.status != "pending" and not is_by_others:
             note = self._repeats.settle(run.call, ok=result.ok)
             if note:
                 result = result.with_fields(content=(*result.content, Text(note)))

@@ -21,6 +21,16 @@ def enclosing_git_folder(path: str) -> str | None:
     return "/".join(parts[: parts.index(GIT_FOLDER) + 1]) if GIT_FOLDER in parts else None
 
 
+def is_repository_state(path: str) -> bool:
+    """Whether a path in a `.git` folder says what is checked out, staged or on a branch.
+
+    If two programs change such a file at the same time, keeping one version loses the other's commit.
+    """
+    folder = enclosing_git_folder(path)
+    inner = path[len(folder) + 1 :] if folder else ""
+    return inner in {"HEAD", "index", "packed-refs"} or inner.startswith("refs/")
+
+
 def is_git_folder_lookalike(name: str) -> bool:
     """Whether a name is not `.git`, but means `.git` on a Windows or macOS file system."""
     if name == GIT_FOLDER:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.commands import Command, CommandEnding, CommandExit, CommandLimits, CommandOutput
 from handtools.core.context import Context
-from handtools.core.errors import InvalidInput
+from handtools.core.errors import InvalidInput, Stale
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.terminal_emulator import decode_output, plain_output
@@ -110,7 +110,10 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         return Result(f"Started {job.id}. Use `jobs` to read, control or kill it.", BashDetails(job=job.id))
 
     end = await ctx.commands.run(command)
-    return Result(await _result_text(ctx, end), _details(end))
+    text = await _result_text(ctx, end)
+    if end.discarded:
+        raise Stale(text, hint="Run it again.")
+    return Result(text, _details(end))
 
 
 def _timeout_seconds(params: BashParams) -> float:

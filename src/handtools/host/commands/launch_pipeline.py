@@ -122,6 +122,7 @@ class LaunchPipeline:
             exit=replace(
                 command_exit,
                 cwd=cwd,
+                discarded=self.captured.discarded,
                 notes=(*notes, *command_exit.notes, *self.notes, *self._restriction_notes(command_exit)),
             ),
             delta=self.captured.changes,

@@ -100,6 +100,8 @@ class CombinedCommandCapture:
     def finish(self) -> CapturedChanges:
         """Return the command's file changes in all folders as one list."""
         every = [part.finish() for part in self.parts]
+        if discarded := next((each.discarded for each in every if each.discarded), ""):
+            return CapturedChanges((), every[0].coverage, discarded=discarded)
         changes = [change for each in every for change in each.changes or ()]
         return CapturedChanges(
             tuple(sorted(changes, key=change_apply_order)),

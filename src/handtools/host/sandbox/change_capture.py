@@ -27,6 +27,8 @@ class CapturedChanges:
     coverage: ChangeCoverage
     omitted: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    discarded: str = ""
+    """Why no changes were captured, although the command may have made some."""
 
 
 class CommandCapture(Protocol):

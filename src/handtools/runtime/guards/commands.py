@@ -269,7 +269,10 @@ class GuardedCommands:
         question = ruled.question or (HELD_CHANGES_QUESTION if review else "")
         changes = ChangeSet(ruled.changes, COMMAND_CHANGE_NOTE, ruled.exempt)
         transaction = Transaction(changes, coverage=finished.coverage, omitted=finished.omitted)
-        return replace(end, changes=await self.files.land(transaction, question=question))
+        try:
+            return replace(end, changes=await self.files.land(transaction, question=question))
+        except Stale as stale:
+            return replace(end, discarded=stale.message)
 
     def _ruled_changes(self, delta: tuple[Change, ...]) -> RuledChanges:
         policy = self.files.gate.policy

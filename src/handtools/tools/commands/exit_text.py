@@ -8,12 +8,12 @@ from handtools.text.changed_files import ChangedFile, changed_files_text
 
 async def changes_and_notes(search: Search, command_exit: CommandExit) -> list[str]:
     """Return the line about changed files, if any, and the notes of a finished command."""
-    changed = (
-        []
-        if command_exit.changes is None
-        else [f"Files: {await changes_text(search, command_exit.changes)}."]
-    )
-    return [*changed, *(f"({note})" for note in command_exit.notes)]
+    lines = [f"({note})" for note in command_exit.notes]
+    if command_exit.discarded:
+        return [f"None of its changes were applied. {command_exit.discarded}", *lines]
+    if command_exit.changes is not None:
+        return [f"Files: {await changes_text(search, command_exit.changes)}.", *lines]
+    return lines
 
 
 async def changes_text(search: Search, changes: RecordedChanges) -> str:

@@ -31,6 +31,7 @@ from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.layer_refresh import LayerRefresh
 from handtools.host.sandbox.overlay.overlay_mount import overlay_mount
 from handtools.host.sandbox.overlay.upper_layer_changes import UpperLayerDiff, UpperLayerSanitizer
+from handtools.text.git_config import is_repository_state
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
 CONFLICTS_FOLDER = "kept"
@@ -178,6 +179,14 @@ class OverlayCommandCapture:
             shown=self.refresh.seen if self.refresh else {},
         )
         changes = layer_diff.list_changes(self.overlay.upper, self.overlay.lower)
+        moved = [path for path in layer_diff.conflicts if is_repository_state(path)]
+        if moved and self.refresh is None:
+            # If its files were applied without its commit, running it again would change them twice. A job,
+            # which is refreshed, keeps its files, because it may have worked for hours.
+            names = self._quoted_path_list(moved)
+            return CapturedChanges(
+                (), "overlay", discarded=f"Another program changed {names} while it ran."
+            )
         self.written = bool(changes)
         if self.capture.name:
             changes = [Change(self._workspace_path(each.path), each.before, each.after) for each in changes]
