@@ -65,6 +65,13 @@ def without_line_ending(line: str) -> str:
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
+def split_lines_without_endings(text: str) -> list[str]:
+    """Split text into lines without their line endings; in C, unlike `without_line_ending` of each line."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def line_ending_of(line: str) -> str:
     """Return the line ending of a line; empty for a last line that has none."""
     return line[len(without_line_ending(line)) :]

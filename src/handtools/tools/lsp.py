@@ -23,7 +23,7 @@ from handtools.core.search import Hit, Hits, Search, SearchGaps
 from handtools.core.syntax import Syntax, TextPosition, symbols_named
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
-from handtools.text.lines import split_lines, without_line_ending
+from handtools.text.lines import split_lines_without_endings
 from handtools.tools.search import ranked_hits
 from handtools.tools.search.result_pages import BadCursor, parse_cursor
 
@@ -38,7 +38,7 @@ async def symbol_position(
     syntax: Syntax, path: str, data: bytes, symbol: str, line: int | None
 ) -> TextPosition:
     """Find the position of a name on or near a line; if no line is given, at its definition in the file."""
-    rows = [without_line_ending(row) for row in split_lines(decode(data).body)]
+    rows = split_lines_without_endings(decode(data).body)
     match = _LAST_NAME.search(symbol)
     if match is None:
         raise InvalidInput(f"`{symbol}` is not a name.", hint="Send only the name, such as `Reader.read`.")
@@ -67,11 +67,11 @@ async def symbol_position(
 async def hits_at_locations(search: Search, locations: Sequence[CodeLocation]) -> list[Hit]:
     """Convert code locations to search hits with their lines of text, each line once."""
     sources = await search.read(list(dict.fromkeys(place.path for place in locations)))
-    rows = {path: split_lines(decode(data).body) for path, data in sources.items()}
+    rows = {path: split_lines_without_endings(decode(data).body) for path, data in sources.items()}
     hits: dict[tuple[str, int], Hit] = {}
     for place in sorted(locations, key=lambda place: (place.path, place.line, place.column)):
         lines = rows.get(place.path, [])
-        text = without_line_ending(lines[place.line - 1]) if place.line <= len(lines) else place.name
+        text = lines[place.line - 1] if place.line <= len(lines) else place.name
         span = (place.column, place.column + max(len(place.name), 1))
         hits.setdefault((place.path, place.line), Hit(place.path, place.line, text, (span,)))
     return list(hits.values())

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handtools.text import lines
 
@@ -32,6 +34,12 @@ def test_bare_removes_one_end_only():
     assert lines.without_line_ending("a\r\n") == "a"
     assert lines.without_line_ending("a\r") == "a"
     assert lines.without_line_ending("a") == "a"
+
+
+@given(st.text("a\r\n\f\x85\u2028"))
+def test_lines_split_without_endings_are_those_split_with_them(text: str):
+    bare = [lines.without_line_ending(line) for line in lines.split_lines(text)]
+    assert lines.split_lines_without_endings(text) == bare
 
 
 @pytest.mark.parametrize(

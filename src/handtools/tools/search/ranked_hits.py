@@ -12,7 +12,7 @@ from handtools.core.errors import InvalidInput
 from handtools.core.search import Hit, Hits, MatchCount, MatchCounts, Search, SearchPatterns, SearchScope
 from handtools.core.syntax import Symbol, Syntax, SyntaxRole, TextPosition, enclosing_symbols
 from handtools.text.encoding import decode
-from handtools.text.lines import split_lines, without_line_ending
+from handtools.text.lines import split_lines_without_endings
 from handtools.text.plurals import inflect_for_number, number_with_noun
 from handtools.text.search.hit_rendering import RenderedHit, render_hits
 from handtools.text.token_estimate import estimate_tokens
@@ -302,7 +302,7 @@ def _render_hit(hit: Hit, crumbs: str = "", lines: Sequence[str] = (), context: 
 
 def source_lines(data: bytes) -> list[str]:
     """Split a file's bytes into lines as the `read` tool numbers them."""
-    return [without_line_ending(line) for line in split_lines(decode(data).body)]
+    return split_lines_without_endings(decode(data).body)
 
 
 def sort_match_counts(counts: Sequence[MatchCount], *, by_count: bool) -> list[MatchCount]:
