@@ -30,8 +30,6 @@ HIT_CONTEXT_FILE_BYTES = 4 << 20
 """Larger files are not read for context lines."""
 HIT_CONTEXT_TOTAL_BYTES = 64 << 20
 """Most bytes read in total for context lines."""
-_NAME = re.compile(r"[\w.-]+")
-"""A glob that is a plain name; exceptions to its rule can't apply to paths below such a name."""
 _SIMPLE = re.compile(r"[\w.*?/ -]+")
 """A glob with simple syntax, which all programs interpret in the same way; other globs are matched by our code."""
 
@@ -164,8 +162,8 @@ class PolicyHiddenPaths:
     def __init__(self, policy: Policy, tool: str) -> None:
         spoken = [rule for rule in policy.rules if rule.speaks("read", tool) and not rule.commands]
         rules = [rule for rule in spoken if rule.verdict != "allow"]
-        denied = [rule for rule in rules if rule.verdict == "deny"]
-        hidden = [path for rule in denied for path in rule.paths if not rule.but or _NAME.fullmatch(path)]
+        certain = [rule for rule in rules if rule.verdict == "deny" and not rule.but]
+        hidden = [path for rule in certain for path in rule.paths]
         self.globs = tuple(glob for glob in (*hidden, *policy.excluded) if _SIMPLE.fullmatch(glob))
         """Globs that cover only hidden paths, so the search can skip them."""
         everything = policy.default_verdict("read") != "allow" or any(not rule.paths for rule in rules)

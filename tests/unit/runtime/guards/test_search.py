@@ -101,8 +101,9 @@ async def test_no_search_begins_at_the_top_where_reading_is_not_allowed(tool, ar
         Rule("locked", "deny", "Ours.", frozenset({"change"}), paths=("ours/a.txt",)),
         Rule("unread", "deny", "Ours.", frozenset({"read"}), paths=("ours/a.txt",), tools=("read",)),
         Rule("secret", "deny", "Ours.", frozenset({"read"}), paths=("ours/**",), but=("ours/a.txt",)),
+        Rule("secret", "deny", "Ours.", frozenset({"read"}), paths=("a.txt",), but=("ours/**",)),
     ],
-    ids=["about changes", "about another tool", "with an exception"],
+    ids=["about changes", "about another tool", "with an exception", "with an exception for a folder"],
 )
 async def test_a_search_finds_what_a_rule_does_not_keep_from_it(rule):
     found = await memory_toolbox(OURS, policy=Policy(rules=(rule,))).call("grep", {"pattern": "hit"})
