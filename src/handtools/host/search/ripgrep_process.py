@@ -334,9 +334,9 @@ CollectRipgrepOutput = Callable[["RipgrepRun", IO[bytes]], T]
 _READ_BYTES = 1 << 16
 _ERROR_BYTES = 1 << 20
 _RG_PREFIX = "rg: "
-_DEBUG = "rg: DEBUG|"
-_OPENED = re.compile(r"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*)$", re.DOTALL)
-_QUOTED_RULE = re.compile(r": line \d+: ")
+_DEBUG = b"rg: DEBUG|"
+_OPENED = re.compile(rb"^rg: DEBUG\|ignore::gitignore\|.*?: opened gitignore file: (.*?)\n?$", re.DOTALL)
+_QUOTED_RULE = re.compile(rb": line \d+: ")
 """Matches warnings that quote a rule of an ignore file, which may be a symlink to a private file."""
 _PATTERN_ERRORS = (
     "regex parse error",
@@ -419,15 +419,18 @@ class RipgrepRun:
             self._process.wait()
             errors.seek(0)
             said, room = [], _ERROR_BYTES
-            for data in errors:
-                line = data.decode("utf-8", "surrogateescape")
-                if opened := _OPENED.match(line.rstrip("\n")):
-                    if not is_regular_file_without_symlinks(os.path.join(self._cwd, opened[1]), self._cwd):
-                        self.linked.append(opened[1].removeprefix("./"))
-                elif not line.startswith(_DEBUG) and not _QUOTED_RULE.search(line) and room > 0:
+            for line in errors:
+                if line.startswith(_DEBUG):
+                    if opened := _OPENED.match(line):
+                        self._note_ignore_file(os.fsdecode(opened[1]))
+                elif room > 0 and not _QUOTED_RULE.search(line):
                     room -= len(line)
-                    said.append(data)
+                    said.append(line)
             self._said = b"".join(said).decode("utf-8", "replace")
+
+    def _note_ignore_file(self, path: str) -> None:
+        if not is_regular_file_without_symlinks(os.path.join(self._cwd, path), self._cwd):
+            self.linked.append(path.removeprefix("./"))
 
     def gaps(self) -> SearchGaps:
         """Return what the finished search left out; raises if the pattern was invalid."""
