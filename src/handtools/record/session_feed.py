@@ -3,6 +3,7 @@
 It reads only the journal, so it covers every client. `handtools watch` and other views display it.
 """
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from handtools.local_journal import open_local_journal
 from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
 from handtools.runtime.approval.questions import claim_reply
 from handtools.runtime.journal import Journal, LoggedCall
-from handtools.runtime.journal.running_calls import HEARTBEAT_SECONDS, RunningCall
+from handtools.runtime.journal.running_calls import STALE_SECONDS, RunningCall
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.visible_text import visible_line
 
@@ -48,6 +49,9 @@ MAX_DIFFED_PATHS = 200
 """Most changed paths of a call that its diff includes."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
+ATTEND_SECONDS = STALE_SECONDS / 3
+CLOCK_TICK_NS = 20_000_000
+"""A file's time may lag behind the clock by this many nanoseconds, one kernel tick."""
 PLANNED_VERBS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 
 
@@ -175,6 +179,7 @@ class SessionFeed:
     _outputs: FolderBlobStore = field(init=False)
     _toolbox: "BlockingToolbox | None" = field(init=False, default=None)
     _version: int | None = field(init=False, default=None)
+    _stamp: tuple[int, int] | None = field(init=False, default=None)
     _attended: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -205,16 +210,39 @@ class SessionFeed:
             self._journal.calls.newest_seq(), self._journal.entries.newest_finished(), frozenset(unsettled)
         )
 
-    def attend(self) -> None:
-        """Record, at most once a second, that a user is watching, so that agents wait for replies."""
-        if time.monotonic() - self._attended >= HEARTBEAT_SECONDS:
-            self._attended = time.monotonic()
-            self._journal.answers.watch()
+    def attend(self) -> bool:
+        """Record every few seconds that a user is watching, so that agents wait for replies.
+
+        Returns whether it was recorded now.
+        """
+        if not self._is_heartbeat_due():
+            return False
+        self._attended = time.monotonic()
+        self._journal.answers.watch()
+        return True
 
     def is_changed(self) -> bool:
         """Whether another process has written to the journal since this was last called; very cheap."""
+        stamp = self._log_stamp()
         before, self._version = self._version, self._journal.data_version()
+        # A write within the same clock tick would leave the file's time as it is.
+        self._stamp = stamp if stamp and time.time_ns() - stamp[0] > CLOCK_TICK_NS else None
         return self._version != before
+
+    def is_quiet(self) -> bool:
+        """Whether neither `attend` nor `is_changed` has anything to do; costs one `stat`."""
+        return self._stamp is not None and not self._is_heartbeat_due() and self._stamp == self._log_stamp()
+
+    def _is_heartbeat_due(self) -> bool:
+        return time.monotonic() - self._attended >= ATTEND_SECONDS
+
+    def _log_stamp(self) -> tuple[int, int] | None:
+        """Time and size of SQLite's write-ahead log, which every write of any process changes."""
+        try:
+            found = os.stat(f"{self._journal.path}-wal")
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
 
     def news(self, cursor: FeedCursor) -> FeedNews:
         """Return what changed since a cursor, and all running and pending calls; reads nothing else."""

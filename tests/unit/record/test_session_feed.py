@@ -89,6 +89,34 @@ async def test_the_journal_says_cheaply_that_nothing_was_written(bench):
     assert feed.is_changed()
 
 
+async def test_a_feed_is_quiet_until_another_process_writes(bench):
+    feed = bench.feed()
+    await bench.write("a.txt")
+    assert not feed.is_quiet(), "nothing was read yet"
+    settle(feed)
+    assert feed.is_quiet()
+    await bench.write("b.txt")
+    assert not feed.is_quiet()
+    assert feed.is_changed()
+
+
+async def test_a_feed_that_was_written_within_this_clock_tick_is_not_quiet(bench):
+    feed = bench.feed()
+    await bench.write("a.txt")
+    settle(feed)
+    log = f"{feed._journal.path}-wal"
+    os.utime(log, ns=(time.time_ns() + 10**9,) * 2)
+    feed.is_changed()
+    assert not feed.is_quiet(), "the next write could leave the same time"
+
+
+def settle(feed):
+    """Read a feed, as if the last write was some time ago."""
+    feed.attend()
+    os.utime(f"{feed._journal.path}-wal", ns=(0, 0))
+    feed.is_changed()
+
+
 async def test_pages_are_the_whole_log_newest_first(bench):
     feed = bench.feed()
     for number in range(7):

@@ -98,7 +98,7 @@ class WatchApp(App[None]):
         self.feed = feed
         self.first_session = session
         self.pending: tuple[PendingApproval, ...] = ()
-        self._cursor = FeedCursor()
+        self._news = FeedNews(FeedCursor())
         self._shown: ShownCall | None = None
         self._wanted: tuple[ShownCall, bool] | None = None
         """The call whose details to show next, and whether it is already shown."""
@@ -130,7 +130,7 @@ class WatchApp(App[None]):
         self._update_layout()
         timeline = self._columns[0].timeline
         timeline.focus()
-        self._cursor = await self._run_in_thread(self.feed.cursor) or self._cursor
+        self._news = FeedNews(await self._run_in_thread(self.feed.cursor) or FeedCursor())
         await self._show_newest(timeline)
         await self._refresh_from_feed(force=True)
         self.run_worker(self._poll_feed(), name="follow")
@@ -151,19 +151,24 @@ class WatchApp(App[None]):
     async def _poll_feed(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            await self._refresh_from_feed()
+            # Checked here, without a thread: most of the time nothing happens.
+            if self._news.running_calls or not self.feed.is_quiet():
+                await self._refresh_from_feed()
 
     async def _refresh_from_feed(self, *, force: bool = False) -> None:
-        if (news := await self._run_in_thread(partial(self._read_news, force))) is not None:
+        news = await self._run_in_thread(partial(self._read_news, force))
+        if news is not None and (force or news != self._news):
             await self._apply_news(news)
 
     def _read_news(self, force: bool) -> FeedNews | None:
-        self.feed.attend()
+        attended = self.feed.attend()
         changed = self.feed.is_changed()
-        return self.feed.news(self._cursor) if changed or force or self._cursor.unsettled else None
+        # A call whose process died, or stopped waiting for a reply, is noticed by the time that passes.
+        aged = self._news.running_calls or (self._news.cursor.unsettled and attended)
+        return self.feed.news(self._news.cursor) if changed or force or aged else None
 
     async def _apply_news(self, news: FeedNews) -> None:
-        self._cursor = news.cursor
+        self._news = news
         known = {asked.approval.fingerprint for asked in self.pending}
         if any(asked.approval.fingerprint not in known for asked in news.pending):
             self.bell()

@@ -77,7 +77,7 @@ class ApprovalAnswers:
         return {str(row[0]) for row in rows}
 
     def watch(self) -> None:
-        """Record that a user watches the workspace in this process; to be called every second."""
+        """Record that a user watches the workspace in this process; valid for `STALE_SECONDS`."""
         now = time.time()
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO watchers VALUES (?, ?)", (self.process, now))
