@@ -79,7 +79,7 @@ class LaunchPipeline:
             ):
                 yield confined
                 alarm = confined.private_file_alarm
-                self.exposed = tuple(alarm.exposed_paths(thorough=True)) if alarm else ()
+                self.exposed = tuple(alarm.exposed_at_end) if alarm else ()
             if self.exposed:
                 self.scratch.drop(self.call.session_key, self.runner.name)
             self.captured = _nothing_kept(self.exposed) if self.exposed else capturing.finish()

@@ -20,8 +20,31 @@ MAX_HASHED_FILE_BYTES = 256 << 10
 """Files up to this many bytes are compared by digest, larger ones by size and modification time."""
 MAX_RECORDED_FILE_BYTES = 64 << 10
 """The contents of files up to this many bytes are recorded, so that they can be shown and merged."""
+MIN_BELIEVED_AGE_NS = 2_000_000_000
+"""A file that changed this short a time ago may change again without a new ctime; git's limit is similar."""
+FileState = tuple[int, ...]
+"""A regular file's device, inode, size, mtime and ctime; empty if there is no such file."""
 _STAT_PREFIX = "stat:"
 _HASH_CHUNK_BYTES = 1 << 20
+
+
+def file_state(path: str) -> FileState:
+    """Return the state of the file at a path; a change of the content changes it."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return ()
+    return state_of(found) if stat.S_ISREG(found.st_mode) else ()
+
+
+def state_of(found: os.stat_result) -> FileState:
+    """Return the state of a file from its stat."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def will_show_changes(state: FileState, now: int) -> bool:
+    """Whether every change after `now`, in nanoseconds, leads to another state of this file."""
+    return bool(state) and state[-1] < now - MIN_BELIEVED_AGE_NS
 
 
 def stat_mark(found: os.stat_result) -> str:

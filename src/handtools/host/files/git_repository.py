@@ -21,6 +21,7 @@ from pathlib import Path
 from handtools.core.errors import HostError, TooLarge, UsageError
 from handtools.host import programs
 from handtools.host.files import syscalls
+from handtools.host.files.change_detection import FileState, file_state
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.folder_trees import walk_tree
 from handtools.host.files.syscalls import SETTINGS_BYTES, read_bytes_at, read_small_text
@@ -278,24 +279,12 @@ def verify_pack(files: Mapping[str, str], id_chars: int, workspace: str | Path) 
     `files` are the absolute paths by suffix: `pack`, `idx` and optionally `rev`. With a forged index, git
     would show different content for an object id.
     """
-    states = tuple((suffix, path, _file_state(path)) for suffix, path in sorted(files.items()))
+    states = tuple((suffix, path, file_state(path)) for suffix, path in sorted(files.items()))
     return all(state for *_, state in states) and _verify_pack(states, id_chars, str(workspace))
 
 
-def _file_state(path: str) -> tuple[int, ...]:
-    try:
-        found = os.lstat(path)
-    except (OSError, ValueError):
-        return ()
-    if not stat.S_ISREG(found.st_mode):
-        return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
 @lru_cache(maxsize=16)
-def _verify_pack(
-    states: tuple[tuple[str, str, tuple[int, ...]], ...], id_chars: int, workspace: str
-) -> bool:
+def _verify_pack(states: tuple[tuple[str, str, FileState], ...], id_chars: int, workspace: str) -> bool:
     reverse = "--rev-index" if "rev" in [suffix for suffix, *_ in states] else "--no-rev-index"
     try:
         with tempfile.TemporaryDirectory(prefix="handtools-git-") as folder:
@@ -501,8 +490,8 @@ def _packed_ref(shared: Path, name: str) -> str:
 _MAX_INDEX_BYTES = 64 << 20
 
 
-def git_index_above(root: str, path: str) -> bytes:
-    """Return the git index of the nearest repository above a path, up to `root`; empty if there is none."""
+def git_index_above(root: str, path: str) -> str:
+    """Return the index file of the nearest git repository above a path, up to `root`; empty if none."""
     folder = path
     while folder:
         folder = os.path.dirname(folder)
@@ -510,15 +499,15 @@ def git_index_above(root: str, path: str) -> bytes:
         if not os.path.lexists(place):
             continue
         if _is_folder(place):
-            return _index_bytes(f"{place}/index")
+            return f"{place}/index"
         link = Path(place)
         own = worktree_git_folder(link) or _submodule_git_folder(root, link)
-        return b"" if own is None else _index_bytes(os.fspath(own / "index"))
-    return b""
+        return "" if own is None else os.fspath(own / "index")
+    return ""
 
 
-def git_index_lists(index: bytes, data: bytes) -> bool:
-    """Whether a git index lists a file with exactly these bytes.
+def git_index_lists(index: str, state: FileState, data: bytes) -> bool:
+    """Whether a git index file, in this state, lists a file with exactly these bytes.
 
     The check is by hash, not by name: a command that can add the hash to an index already has the bytes, so
     a forged index reveals nothing new to it.
@@ -527,7 +516,8 @@ def git_index_lists(index: bytes, data: bytes) -> bool:
     digests = (hashlib.sha1(header, usedforsecurity=False), hashlib.sha256(header))
     for digest in digests:
         digest.update(data)
-    return any(digest.digest() in index for digest in digests)
+    listed = _read_index(index, state)
+    return any(digest.digest() in listed for digest in digests)
 
 
 def _submodule_git_folder(root: str, link: Path) -> Path | None:
@@ -538,20 +528,10 @@ def _submodule_git_folder(root: str, link: Path) -> Path | None:
     return Path(folder) if inside and os.path.realpath(folder) == folder else None
 
 
-def _index_bytes(path: str) -> bytes:
-    try:
-        found = os.lstat(path)
-    except (OSError, ValueError):
-        return b""
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_INDEX_BYTES:
-        return b""
-    return _read_index(
-        path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    )
-
-
 @lru_cache(maxsize=2)
-def _read_index(path: str, state: tuple[int, ...]) -> bytes:
+def _read_index(path: str, state: FileState) -> bytes:
+    if not state or state[2] > _MAX_INDEX_BYTES:
+        return b""
     try:
         fd = os.open(path, os.O_RDONLY | syscalls.OPEN_FLAGS | syscalls.NO_FOLLOW)
     except OSError:

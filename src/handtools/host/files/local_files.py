@@ -8,16 +8,30 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.errors import InvalidInput, NotFound, SymlinkInPath, TooLarge, UsageError, WrongKind
 from handtools.core.files import FileFacts, GitNamedPath, PlannedWrite, SettingPredicate
-from handtools.host.files import git_repository
 from handtools.host.files.backups import FolderBackups
-from handtools.host.files.change_detection import observe_node, planned_stat_mark, stat_mark
+from handtools.host.files.change_detection import (
+    FileState,
+    file_state,
+    observe_node,
+    planned_stat_mark,
+    stat_mark,
+    state_of,
+    will_show_changes,
+)
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
+from handtools.host.files.git_repository import (
+    git_index_above,
+    git_index_lists,
+    path_after_git_renames,
+    verify_pack,
+)
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
 from handtools.host.files.paths_in_git_settings import git_named_paths
@@ -65,6 +79,7 @@ WHOLE_LIMIT_BYTES = 1 << 30
 _PSEUDO_FILE_BYTES = 1 << 16
 MAX_GIT_CHECKED_BYTES = 4 << 20
 """A larger file with a private name is treated as private, even if git tracks it."""
+_MAX_REMEMBERED_FILES = 10_000
 _MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR}
 
 
@@ -87,6 +102,8 @@ class LocalFiles:
         self._backups = backups
         self._large_bytes = large_bytes
         self._near: bool | None = None
+        self._tracked: dict[str, tuple[tuple[str, FileState], ...]] = {}
+        """Paths whose content git tracks as long as these files, its own and git's index, have these states."""
 
     @property
     def root(self) -> Path:
@@ -107,12 +124,15 @@ class LocalFiles:
 
     def read(self, path: str, *, start: int = 0, size: int | None = None) -> bytes:
         """Read a regular file, or `size` bytes of it from `start`; the path must come from `locate`."""
+        return self._stat_and_read(path, start, size)[1]
+
+    def _stat_and_read(self, path: str, start: int, size: int | None) -> tuple[os.stat_result, bytes]:
         try:
             found, fd = self._root.stat_and_open_path(self._root.relative_located_path(path))
             if fd is None:
                 raise not_a_file_error(found, path)
             try:
-                return _read_part(fd, found.st_size, path, start, size)
+                return found, _read_part(fd, found.st_size, path, start, size)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -160,18 +180,33 @@ class LocalFiles:
     def renamed_path(self, path: str) -> str | None:
         """Return the current path of a file that git commits have renamed; None if there is no rename."""
         name, top, below = self._root.split(self._root.relative_located_path(path))
-        found = git_repository.path_after_git_renames(top, below, workspace=self._root.real)
+        found = path_after_git_renames(top, below, workspace=self._root.real)
         return found and join_path(name, found)
 
     def is_tracked_by_git(self, path: str) -> bool:
-        """Whether git tracks the content of the file at a path."""
+        """Whether git tracks the content of the file at a path.
+
+        As in git, a file that was tracked is not read again while its state and that of the index are the same.
+        """
         _, top, below = self._root.split(self._root.relative_located_path(path))
-        index = git_repository.git_index_above(top, below)
+        known = self._tracked.get(path)
+        if known is not None and all(file_state(place) == state for place, state in known):
+            return True
+        index = git_index_above(top, below)
+        index_state, now = file_state(index), time.time_ns()
+        if not index_state:
+            return False
         try:
-            data = self.read(path, size=MAX_GIT_CHECKED_BYTES + 1) if index else b""
+            found, data = self._stat_and_read(path, 0, MAX_GIT_CHECKED_BYTES + 1)
         except (NotFound, WrongKind):
             return False
-        return len(data) <= MAX_GIT_CHECKED_BYTES and git_repository.git_index_lists(index, data)
+        if len(data) > MAX_GIT_CHECKED_BYTES or not git_index_lists(index, index_state, data):
+            return False
+        if will_show_changes(state_of(found), now):
+            if len(self._tracked) >= _MAX_REMEMBERED_FILES:
+                self._tracked.clear()
+            self._tracked[path] = (os.path.join(top, below), state_of(found)), (index, index_state)
+        return True
 
     def git_named_paths(
         self, paths: Collection[str], is_plain: SettingPredicate
@@ -193,7 +228,7 @@ class LocalFiles:
             elif suffix != "rev" or os.path.lexists(place):
                 files[suffix] = place
         id_chars = len(stem.rpartition("-")[2])
-        return git_repository.verify_pack(files, id_chars, self._root.real)
+        return verify_pack(files, id_chars, self._root.real)
 
     def writable(self, path: str) -> bool:
         """Whether this user has write permission for the file at a path."""

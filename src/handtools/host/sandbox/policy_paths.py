@@ -14,13 +14,15 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import PurePath
 
 from handtools.core.changes import parent_folders
 from handtools.core.commands import PathPredicate
+from handtools.host.files.change_detection import FileState, file_state, will_show_changes
 from handtools.host.files.folder_handle import join_path
 from handtools.host.files.syscalls import is_local_filesystem
 from handtools.host.files.tree_watch import INOTIFY, EventQueue, FolderEvent
@@ -72,8 +74,11 @@ class PrivateFileAlarm:
         self._suspects: dict[str, float] = {}
         """Paths that the command may have read; each counts as exposed unless harmless by its deadline."""
         self._hidden: frozenset[str] = frozenset()
-        self.shown: Sequence[str] = ()
-        """Private paths that the command was allowed to see when it started."""
+        self.shown: Mapping[str, FileState] = {}
+        """Private paths that the command was allowed to see when it started, and their states.
+
+        The state is empty for a folder, and for a file that may change without a new state.
+        """
         self._lost_events = False
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Readable when there is a new suspect."""
@@ -111,6 +116,11 @@ class PrivateFileAlarm:
         self._lost_events = True
         os.eventfd_write(self.fd, 1)
 
+    @cached_property
+    def exposed_at_end(self) -> list[str]:
+        """The paths of a thorough `exposed_paths`, when the command has ended."""
+        return self.exposed_paths(thorough=True)
+
     def exposed_paths(self, *, thorough: bool = False) -> list[str]:
         """Return the private paths that the command could read, relative to the workspace.
 
@@ -122,7 +132,12 @@ class PrivateFileAlarm:
             finder.update(thorough=thorough)
         if thorough:
             # A program that has one of these files open may have written to it without triggering an event.
-            self._suspects.update((path, 0.0) for path in self.shown if os.path.lexists(path))
+            self._suspects.update(
+                (path, 0.0)
+                for path, state in self.shown.items()
+                if not state or file_state(path) != state
+                if os.path.lexists(path)
+            )
         while True:
             suspects = dict(self._suspects)
             if not suspects and not self._lost_events:
@@ -465,9 +480,11 @@ def hidden_private_paths(
 
     def shows(path: str) -> bool:
         inside = path_in_folders(path, places) or os.path.relpath(path, root)
-        if any_covers(private_globs, inside) and not is_open(inside):
+        if not is_open(inside) and any_covers(private_globs, inside):
             return False
-        return not any(any_covers(read_only_globs, above) for above in (inside, *parent_folders(inside)))
+        return not read_only_globs or not any(
+            any_covers(read_only_globs, above) for above in (inside, *parent_folders(inside))
+        )
 
     for path in found:
         if not os.path.isdir(path) or os.path.islink(path):
@@ -522,12 +539,19 @@ class PolicyPathFinder:
         alarm = PrivateFileAlarm(root, private_globs, is_open, finders) if writes_apart else None
         found = [finder.found() for finder in finders]
         names = [path for each in found for path in each.private]
+        now = time.time_ns()
+        states = {path: file_state(path) for path in names} if alarm is not None else {}
         hidden = hidden_private_paths(
             root, names, private_globs, is_open, () if writes_apart else read_only_globs
         )
         hidden = [*hidden, *(path for each in found for path in each.closed)]
         if alarm is not None:
-            alarm.shown = [path for path in names if path not in hidden]
+            masked = frozenset(hidden)
+            alarm.shown = {
+                path: state if will_show_changes(state, now) else ()
+                for path, state in states.items()
+                if path not in masked
+            }
             for path in filter(os.path.isdir, alarm.shown):
                 for finder in finders:
                     finder.watch_inside(path)

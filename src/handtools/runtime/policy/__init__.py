@@ -58,6 +58,7 @@ DEFAULTS: dict[EffectKind, Verdict] = {
 `deliver` and `delegate` are allowed because the embedding program implements them. Confined commands run without
 approval: see `Policy.defaults`.
 """
+_MAX_REMEMBERED_PATHS = 10_000
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,14 @@ class Policy:
 
     def hides_by_name(self, path: str) -> bool:
         """Whether only the built-in rule hides a path; that rule is based on names alone."""
-        hiding = [rule for rule in self.all_rules if rule.hides and rule.covers(path)]
-        return bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
+        known = self._hidden_by_name.get(path)
+        if known is None:
+            hiding = [rule for rule in self.all_rules if rule.hides and rule.covers(path)]
+            known = bool(hiding) and all(rule == PRIVATE_RULE for rule in hiding)
+            if len(self._hidden_by_name) >= _MAX_REMEMBERED_PATHS:
+                self._hidden_by_name.clear()
+            self._hidden_by_name[path] = known
+        return known
 
     def _judge(
         self,
@@ -282,6 +289,11 @@ class Policy:
             for rule in strict
             if rule.paths or (rule.verdict == "deny" and rule.is_about_paths)
         )
+
+    @cached_property
+    def _hidden_by_name(self) -> dict[str, bool]:
+        """Results of `hides_by_name`: every command asks about the same few paths."""
+        return {}
 
     @cached_property
     def read_once(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 from handtools.core.changes import Change, Node
 from handtools.core.errors import NotFound, OutsideWorkspace, StorageFault, TooLarge, ToolError, WrongKind
-from handtools.host.files import local_files, syscalls
+from handtools.host.files import change_detection, local_files, syscalls
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.local_files import LocalFiles
@@ -437,3 +437,57 @@ def test_the_top_of_several_folders_lists_those_that_are_there(tmp_path, monkeyp
     ]
     folders[0].rmdir()
     assert [facts.path for facts in files.names(".")] == ["web"]
+
+
+def git(folder, *args):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", "-C", folder, *identity, *args], check=True, capture_output=True)
+
+
+def rewritten(path, text):
+    """Write a file in place so that only its ctime shows it, which moves in ticks of the kernel's clock."""
+    before = path.stat()
+    while path.stat().st_ctime_ns == before.st_ctime_ns:
+        path.write_text(text)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture
+def tracked(tmp_path, monkeypatch):
+    """A workspace whose file `.env` git tracks, with a state that is old enough to be believed."""
+    monkeypatch.setattr(change_detection, "MIN_BELIEVED_AGE_NS", -(10**12))
+    (tmp_path / ".env").write_text("PORT=1")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".env")
+    files = LocalFiles(tmp_path)
+    assert files.is_tracked_by_git(".env")
+    return files
+
+
+def test_a_tracked_file_is_no_longer_tracked_when_only_its_ctime_shows_a_change(tmp_path, tracked):
+    rewritten(tmp_path / ".env", "KEY=99")
+    assert not tracked.is_tracked_by_git(".env")
+    rewritten(tmp_path / ".env", "PORT=1")
+    assert tracked.is_tracked_by_git(".env")
+
+
+def test_a_tracked_file_is_no_longer_tracked_when_the_index_drops_it(tmp_path, tracked):
+    assert tracked.is_tracked_by_git(".env")
+    git(tmp_path, "rm", "-q", "--cached", ".env")
+    assert not tracked.is_tracked_by_git(".env")
+
+
+def test_another_file_in_the_place_of_a_tracked_one_is_not_tracked(tmp_path, tracked):
+    (tmp_path / "secret").write_text("KEY=99")
+    (tmp_path / "secret").replace(tmp_path / ".env")
+    assert not tracked.is_tracked_by_git(".env")
+
+
+def test_the_state_of_a_file_is_believed_only_if_it_was_old_when_the_file_was_read(tmp_path):
+    (tmp_path / "a").write_text("x")
+    state = change_detection.file_state(str(tmp_path / "a"))
+    second = 10**9
+    assert not change_detection.will_show_changes(state, state[-1])
+    assert not change_detection.will_show_changes(state, state[-1] + 2 * second)
+    assert change_detection.will_show_changes(state, state[-1] + 2 * second + 1)
+    assert not change_detection.will_show_changes((), time.time_ns())

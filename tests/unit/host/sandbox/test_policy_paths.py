@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handtools.core.commands import matches_no_path
-from handtools.host.files import tree_watch
+from handtools.host.files import change_detection, tree_watch
 from handtools.host.sandbox import policy_paths
 from handtools.host.sandbox.launch import Launch
 from handtools.host.sandbox.policy_paths import PolicyGlobFinder, PolicyPathFinder
@@ -300,6 +300,21 @@ def test_a_file_that_is_open_may_appear_until_a_secret_is_written_to_it(tmp_path
     assert command.exposed() == []
     (tmp_path / "a/.env").write_text("secret")
     assert command.exposed() == ["a/.env"]
+
+
+@pytest.mark.parametrize("age", [change_detection.MIN_BELIEVED_AGE_NS, -(10**12)])
+def test_a_secret_written_through_an_open_file_is_noticed_when_the_command_has_ended(
+    tmp_path, monkeypatch, age
+):
+    monkeypatch.setattr(change_detection, "MIN_BELIEVED_AGE_NS", age)
+    plant(tmp_path, ".env", "b/.env")
+    command = Watching(tmp_path, lambda path: (tmp_path / path).read_text() == "x")
+    before = (tmp_path / ".env").stat().st_ctime_ns
+    with open(tmp_path / ".env", "r+") as file:
+        while (tmp_path / ".env").stat().st_ctime_ns == before:
+            os.pwrite(file.fileno(), b"s", 0)
+        assert command.exposed() == []  # inotify reports a write when the file is closed
+        assert command.alarm.exposed_at_end == [".env"]
 
 
 def test_a_new_file_in_a_private_folder_of_which_a_part_is_open_is_noticed(tmp_path):

@@ -268,7 +268,7 @@ class RunningProcess:
             crew.give_back(hired)
         self._drain()
         exposed = self._is_exposed()
-        if not exposed and self._alarm is not None and self._alarm.exposed_paths(thorough=True):
+        if not exposed and self._alarm is not None and self._alarm.exposed_at_end:
             # We don't know when the file was created, so all output may contain its content.
             for output in (self.output, *self._streams.values()):
                 output.withhold()
