@@ -7,20 +7,19 @@ cgroup would take longer than the command itself.
 import contextlib
 import os
 import signal
-from dataclasses import dataclass, field
 
 _CGROUP_PREFIX = "handtools-"
 
 
-@dataclass(slots=True)
 class Cgroup:
     """A cgroup: its folder in the unified hierarchy, or one folder per controller."""
 
-    unified: str = ""
-    controllers: dict[str, str] = field(default_factory=dict)
-    """The folders by controller (memory, pids); in the unified hierarchy, only enabled controllers."""
-    _last: dict[str, str] = field(default_factory=dict)
-    """The limits last written, so that only changed limits are written."""
+    def __init__(self) -> None:
+        self.unified = ""
+        self.controllers: dict[str, str] = {}
+        """The folders by controller (memory, pids); in the unified hierarchy, only enabled controllers."""
+        self._last: dict[str, str] = {}
+        """The limits last written, so that only changed limits are written."""
 
     def __bool__(self) -> bool:
         return bool(self.folders)

@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
@@ -36,21 +35,22 @@ _TMPFS_ENTRY_BYTES = 1 << 10
 """The memory in bytes that a tmpfs file uses in addition to its content."""
 
 
-@dataclass(slots=True)
 class ResourceMonitor:
     """Polls the memory and disk use of one command and decides when to poll again."""
 
-    memory: int | None
-    """Limit in bytes for all its processes together; None if a cgroup enforces it or there is no limit."""
-    places: Sequence[str]
-    """Tmpfs folders, with their paths as the command sees them."""
-    folders: Sequence["WatchedFolder"] = ()
-    due: float = field(init=False)
-    _room: float = math.inf
-    """How many bytes of memory were left below the limit at the last poll."""
+    def __init__(
+        self, memory: int | None, places: Sequence[str], folders: Sequence["WatchedFolder"] = ()
+    ) -> None:
+        """`memory` limits all its processes together; None if a cgroup enforces it or there is no limit.
 
-    def __post_init__(self) -> None:
+        `places` are tmpfs folders, with their paths as the command sees them.
+        """
+        self.memory = memory
+        self.places = places
+        self.folders = folders
         self.due = time.monotonic() + MIN_POLL_SECONDS
+        self._room = math.inf
+        """How many bytes of memory were left below the limit at the last poll."""
 
     @classmethod
     def from_order(cls, order: StartOrder, *, memory: int | None) -> "ResourceMonitor | None":
@@ -85,23 +85,24 @@ class ResourceMonitor:
         return "memory" if self._room < 0 else ""
 
 
-@dataclass(slots=True)
 class WatchedFolder:
     """A folder that a command writes to (its overlay's upper layer, or scratch) and its limits."""
 
-    path: str
-    seen_at: str
-    """The path at which the command sees it, if that is a separate device, as with an overlay; or empty."""
-    bytes: int
-    files: int
-    scratch: bool = False
-    """Whether it is scratch, which persists: earlier commands may have created unreadable folders in it."""
-    counted: float = field(default_factory=time.monotonic)
-    _costs: float = 0.0
-    _free: tuple[int, int] = field(init=False)
+    def __init__(
+        self, path: str, seen_at: str, most_bytes: int, most_files: int, *, scratch: bool = False
+    ) -> None:
+        """`seen_at` is the path at which the command sees it, if that is a separate device; or empty.
 
-    def __post_init__(self) -> None:
-        self._free = _free_space(self.path)
+        `scratch` persists: earlier commands may have created unreadable folders in it.
+        """
+        self.path = path
+        self.seen_at = seen_at
+        self.bytes = most_bytes
+        self.files = most_files
+        self.scratch = scratch
+        self.counted = time.monotonic()
+        self._costs = 0.0
+        self._free = _free_space(path)
 
     def exceeded_limit(self, tree: Callable[[], Sequence[int]]) -> ExceededLimit:
         """Return the limit that is exceeded now, or ""; counts only when a count is due."""

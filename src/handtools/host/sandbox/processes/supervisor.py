@@ -3,6 +3,9 @@
 It is the subreaper of all their descendants, so none can escape. When our process exits, for whatever
 reason, it kills them. It is a separate process because subreaper status applies to a whole process: a
 program that embeds us may have its own children, and would inherit unrelated orphans.
+
+The first command waits until it has started, so it imports little; `dataclasses` alone would take a third
+of its imports' time.
 """
 
 import contextlib
@@ -14,7 +17,6 @@ import select
 import signal
 import socket
 import time
-from dataclasses import dataclass
 
 from handtools.host.sandbox.processes import cgroups, pre_exec
 from handtools.host.sandbox.processes.cgroups import Cgroup
@@ -35,45 +37,48 @@ LEFTOVER_CHILD_GRACE_SECONDS = 0.02
 """Seconds that child processes get to exit by themselves after the command has exited."""
 
 
-@dataclass(slots=True)
 class SupervisedCommand:
     """The supervisor's running child process: its pid, its limits and, after its exit, its status."""
 
-    pid: int
-    used: int | None
-    """Memory in bytes that the cgroup used before the command; None without a cgroup."""
-    alone: bool
-    """Whether the command has its own pid namespace, which is destroyed when it exits."""
-    monitor: ResourceMonitor | None
-    over: ExceededLimit = ""
-    """The limit that the command exceeded, so that it was killed; empty if none."""
-    status: int | None = None
-    peak: int = 0
+    def __init__(self, pid: int, used: int | None, monitor: ResourceMonitor | None, *, alone: bool) -> None:
+        self.pid = pid
+        self.used = used
+        """Memory in bytes that the cgroup used before the command; None without a cgroup."""
+        self.monitor = monitor
+        self.alone = alone
+        """Whether the command has its own pid namespace, which is destroyed when it exits."""
+        self.over: ExceededLimit = ""
+        """The limit that the command exceeded, so that it was killed; empty if none."""
+        self.status: int | None = None
+        self.peak = 0
 
 
-@dataclass(slots=True)
 class PreforkedChild:
     """A child forked in advance that waits for its order to exec."""
 
-    pid: int
-    line: socket.socket
-    """A socket that closes at exec; if the setup fails, the child sends the reason over it."""
+    def __init__(self, pid: int, line: socket.socket) -> None:
+        self.pid = pid
+        self.line = line
+        """A socket that closes at exec; if the setup fails, the child sends the reason over it."""
 
 
-@dataclass(slots=True)
 class Supervisor:
     """The supervisor's main loop: starts one command at a time, monitors its limits, reports its exit."""
 
-    line: socket.socket
-    wake: int
-    """An fd that becomes readable when a child exits."""
-    cgroup: Cgroup
-    others: int
-    """How many processes this user had at the start, since the kernel's process limit counts them all."""
-    starved: int = 0
-    command: SupervisedCommand | None = None
-    next_child: PreforkedChild | None = None
-    """The child forked in advance for the next command."""
+    def __init__(self, line: socket.socket, wake: int, cgroup: Cgroup, others: int) -> None:
+        """`wake` is an fd that becomes readable when a child exits.
+
+        `others` is how many processes this user had at the start, since the kernel's process limit counts
+        them all.
+        """
+        self.line = line
+        self.wake = wake
+        self.cgroup = cgroup
+        self.others = others
+        self.starved = 0
+        self.command: SupervisedCommand | None = None
+        self.next_child: PreforkedChild | None = None
+        """The child forked in advance for the next command."""
 
     def serve(self, owner: int) -> None:
         """Execute orders until the client closes the connection or the owner exits."""
@@ -136,7 +141,7 @@ class Supervisor:
         else:
             memory = None if "memory" in kept else most
             watch = ResourceMonitor.from_order(order, memory=memory)
-            self.command = SupervisedCommand(apprentice.pid, used, order["alone"], watch)
+            self.command = SupervisedCommand(apprentice.pid, used, watch, alone=order["alone"])
             send_message(self.line, CommandStarted(pid=apprentice.pid))
 
     def open_network(self, order: NetworkOrder, fds: list[int]) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from handtools.host import programs
 from handtools.host.sandbox.launch import Launch, confined_launch
 from handtools.host.sandbox.processes import running_process
 from handtools.host.sandbox.processes import supervisor_client as pools
@@ -35,6 +36,20 @@ def test_a_supervisor_is_used_again(pool):
     pool.give_back(first)
     assert pool.take() is first
     first.dismiss()
+
+
+def test_a_supervisor_imports_neither_dataclasses_nor_the_rest_of_the_project():
+    module = "handtools.host.sandbox.processes.supervisor"
+    say = "import sys; print(*sys.modules)"
+    line = programs.python_arguments(module, "main", [])
+    line[line.index("-c") + 1] = line[line.index("-c") + 1].partition("; run(")[0] + f"; {say}"
+    ran = programs.run_program(programs.python_interpreter(), line, programs.ProgramLimits(seconds=60))
+    modules = ran.output.decode().split()
+    assert module in modules
+    assert not {"dataclasses", "inspect", "subprocess", "asyncio"} & set(modules)
+    ours = [each for each in modules if each.startswith("handtools.")]
+    assert all(each.startswith("handtools.host") for each in ours), ours
+    assert len(ours) <= 12
 
 
 def test_one_that_was_started_ahead_is_the_one_that_is_taken(pool):
