@@ -160,7 +160,7 @@ class FinishedCommand:
     coverage: ChangeCoverage = "none"
     omitted: tuple[str, ...] = ()
     discard: Callable[[], None] = lambda: None
-    """Deletes the captured changes from disk, whether they were applied or not."""
+    """Deletes the captured changes from disk, applied or not; without changes there is nothing to delete."""
 
 
 @dataclass(frozen=True, slots=True)

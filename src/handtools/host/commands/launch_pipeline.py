@@ -84,6 +84,8 @@ class LaunchPipeline:
                 self.scratch.drop(self.call.session_key, self.runner.name)
             self.captured = _nothing_kept(self.exposed) if self.exposed else capturing.finish()
             self.notes = (*confined.notes, *proxied.notes(), *self.captured.notes, *scratch.notes)
+            if not self.captured.changes:
+                self.discard()
         except BaseException:
             self.discard()
             raise

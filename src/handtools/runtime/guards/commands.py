@@ -42,6 +42,10 @@ MAX_TIMES_ASKED = 5
 HELD_CHANGES_QUESTION = "Its changes are not applied until the user has approved them."
 
 
+PreparedRun = tuple[CommandRun, tuple[PathGlobs, ...]]
+"""A command ready to be checked, and the paths that it can't change without an overlay."""
+
+
 @dataclass(slots=True)
 class GuardedCommands:
     """The commands port for one call: checks each command, runs it, and applies its file changes."""
@@ -53,15 +57,15 @@ class GuardedCommands:
 
     async def run(self, command: Command) -> CommandExit:
         """Check and run a command, then apply its changes. Approving the changes later does not rerun it."""
-        ran = await to_thread.run_sync(held_command, self.workspace, self.call)
-        if ran is None:
-            command = await self._prepare_and_admit(command)
+        ran = await to_thread.run_sync(self._held_or_prepared, command)
+        if not isinstance(ran, FinishedCommand):
+            command, read_only = await self._admitted(*ran)
             ran = await self.workspace.commands.run(
                 command,
                 call=self._as_kept,
                 show=self._announce_progress_or_visit,
                 private_globs=self.files.gate.policy.hidden_globs,
-                read_only_globs=await to_thread.run_sync(self._read_only),
+                read_only_globs=read_only,
                 is_open=self.files.is_open,
             )
         try:
@@ -74,19 +78,20 @@ class GuardedCommands:
             with CancelScope(shield=True):
                 await to_thread.run_sync(ran.discard)
             raise
-        await to_thread.run_sync(ran.discard)
+        if ran.delta:
+            await to_thread.run_sync(ran.discard)
         return replace(end, output=_output_with_path(end.output))
 
     async def start(self, command: Command, description: str) -> Job:
         """Check a command and start it in the background."""
-        command = await self._prepare_and_admit(command)
+        command, read_only = await self._admitted(*await to_thread.run_sync(self._prepared, command))
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
             command,
             call=self._as_kept,
             description=description,
             private_globs=policy.hidden_globs,
-            read_only_globs=await to_thread.run_sync(self._read_only),
+            read_only_globs=read_only,
             is_open=self.files.is_open,
             show=self._announce_progress_or_visit,
             settle=partial(self._apply_job_changes, review=command.review),
@@ -189,12 +194,14 @@ class GuardedCommands:
         verdict = self.files.gate.policy.decide(changes, self.call.tool).verdict
         return review or bool(ruled.question) or verdict == "ask"
 
-    async def _prepare_and_admit(self, command: Command) -> Command:
+    def _held_or_prepared(self, command: Command) -> FinishedCommand | PreparedRun:
+        return held_command(self.workspace, self.call) or self._prepared(command)
+
+    def _prepared(self, command: Command) -> PreparedRun:
+        """Complete a command with the session's shell state and the policy's hosts."""
         # Use this snapshot of the shell state to check, show and run the command, even if the session changes.
-        inherited = await to_thread.run_sync(
-            self.workspace.commands.inherited_shell_state, self.call.session_key
-        )
-        folder = command.cwd and await to_thread.run_sync(self._located_folder, command.cwd)
+        inherited = self.workspace.commands.inherited_shell_state(self.call.session_key)
+        folder = command.cwd and self._located_folder(command.cwd)
         env = {**command.env, **self.call.env}
         # The caller's variables override those exported by the session's scripts.
         exports = {name: value for name, value in inherited.exports.items() if name not in env}
@@ -205,11 +212,17 @@ class GuardedCommands:
             hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
             command = replace(command, network="listed", hosts=hosts)
         kept_in = command.network != "on" and not command.live
-        confined = self.workspace.commands.confined and kept_in
-        run = CommandRun(command, confined=confined)
+        return CommandRun(command, confined=self.workspace.commands.confined and kept_in), self._read_only()
+
+    async def _admitted(
+        self, run: CommandRun, read_only: tuple[PathGlobs, ...]
+    ) -> tuple[Command, tuple[PathGlobs, ...]]:
+        """Return a prepared command, with the paths it can't change, if it is allowed or approved."""
         if not self.files.gate.allows(run):
             await self._admit_with_named_files(run)
-        return command
+            # The user may have taken a long time to answer.
+            read_only = await to_thread.run_sync(self._read_only)
+        return run.command, read_only
 
     async def _admit_with_named_files(self, run: CommandRun) -> None:
         """Return only if a command, with the current content of the files it names, is allowed or approved.
