@@ -84,6 +84,11 @@ def path_in_folders(path: str, shown: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
+def is_at_or_below(path: str, folder: str) -> bool:
+    """Whether a normalized absolute path is a folder's or is below it; symlinks are not resolved."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
 def real_path(path: str, root: str | os.PathLike[str]) -> str:
     """Convert a workspace path to an absolute path below the real path of its folder."""
     name, _, below = path.partition("/")

@@ -549,9 +549,15 @@ SYSTEM_GIT_CONFIG = "/etc/gitconfig"
 
 def passed_on_git_config(home: str) -> str:
     """Return a git configuration with the user's identity, for commands that can't see the user's home."""
-    found: dict[str, str] = {}
     # The second file wins, as in git.
-    for file in (os.path.join(home, ".config/git/config"), os.path.join(home, ".gitconfig")):
+    files = (os.path.join(home, ".config/git/config"), os.path.join(home, ".gitconfig"))
+    return _passed_on_git_config(tuple((file, file_state(os.path.realpath(file))) for file in files))
+
+
+@lru_cache(maxsize=4)
+def _passed_on_git_config(files: tuple[tuple[str, FileState], ...]) -> str:
+    found: dict[str, str] = {}
+    for file, _ in files:
         try:
             config = parse_git_config(
                 read_small_text(file, SETTINGS_BYTES, links=True).encode("utf-8", "replace")

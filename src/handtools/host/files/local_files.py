@@ -102,7 +102,7 @@ class LocalFiles:
         self._backups = backups
         self._large_bytes = large_bytes
         self._near: bool | None = None
-        self._tracked: dict[str, tuple[tuple[str, FileState], ...]] = {}
+        self._tracked: dict[str, tuple[str, FileState, str, FileState]] = {}
         """Paths whose content git tracks as long as these files, its own and git's index, have these states."""
 
     @property
@@ -188,10 +188,10 @@ class LocalFiles:
 
         As in git, a file that was tracked is not read again while its state and that of the index are the same.
         """
-        _, top, below = self._root.split(self._root.relative_located_path(path))
         known = self._tracked.get(path)
-        if known is not None and all(file_state(place) == state for place, state in known):
+        if known is not None and file_state(known[0]) == known[1] and file_state(known[2]) == known[3]:
             return True
+        _, top, below = self._root.split(self._root.relative_located_path(path))
         index = git_index_above(top, below)
         index_state, now = file_state(index), time.time_ns()
         if not index_state:
@@ -205,7 +205,7 @@ class LocalFiles:
         if will_show_changes(state_of(found), now):
             if len(self._tracked) >= _MAX_REMEMBERED_FILES:
                 self._tracked.clear()
-            self._tracked[path] = (os.path.join(top, below), state_of(found)), (index, index_state)
+            self._tracked[path] = os.path.join(top, below), state_of(found), index, index_state
         return True
 
     def git_named_paths(

@@ -487,7 +487,8 @@ def hidden_private_paths(
         )
 
     for path in found:
-        if not os.path.isdir(path) or os.path.islink(path):
+        facts = _lstat(path)
+        if facts is None or not stat.S_ISDIR(facts.st_mode):
             closed += [] if shows(path) else [path]
             continue
         files = list(islice(_files_below(path), MAX_LOOKED_AT + 1))
@@ -552,7 +553,7 @@ class PolicyPathFinder:
                 for path, state in states.items()
                 if path not in masked
             }
-            for path in filter(os.path.isdir, alarm.shown):
+            for path in (path for path, state in alarm.shown.items() if not state and os.path.isdir(path)):
                 for finder in finders:
                     finder.watch_inside(path)
         return CoveredPaths(tuple(hidden), tuple(path for each in found for path in each.read_only), alarm)

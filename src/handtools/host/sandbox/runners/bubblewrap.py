@@ -31,7 +31,7 @@ from handtools.host.sandbox.runners.default_user_and_limits import (
     workspace_owner,
 )
 from handtools.host.sandbox.runners.hidden_paths import with_mask_layer
-from handtools.host.workspace_folders import shown_folders, workspace_folders
+from handtools.host.workspace_folders import is_at_or_below, shown_folders, workspace_folders
 
 _MIN_VERSION = (0, 8)
 _PROGRAM_NAME = "bwrap"
@@ -78,7 +78,7 @@ class BubblewrapRunner:
     def confine(self, launch: Launch, resources: LaunchResources = NO_RESOURCES) -> ConfinedLaunch:
         """Return the launch wrapped in `bwrap`."""
         for folder in workspace_folders(launch.root).values():
-            if folder == "/" or any(Path(tree).is_relative_to(folder) for tree in ("/usr", "/etc")):
+            if any(is_at_or_below(tree, folder) for tree in ("/usr", "/etc")):
                 raise HostError(f"{folder} can't be a workspace in a sandbox: it contains system folders.")
         tops = [folder for _, folder in shown_folders(launch.root)]
         user = workspace_owner(launch.root)
@@ -105,7 +105,7 @@ class BubblewrapRunner:
             readable = outermost(
                 path
                 for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
-                if not any(Path(top).is_relative_to(path) for top in tops)
+                if not any(is_at_or_below(top, path) for top in tops)
                 and user_can_reach(path, user)
                 and profile.can_mount_at(path, scratch)
             )
@@ -266,7 +266,7 @@ def _unused_folder(launch: Launch) -> str:
     tops = (folder for _, folder in shown_folders(launch.root))
     shown = (*tops, *launch.readable, *launch.writable)
     for folder in ("/mnt", "/media", "/srv", "/sys"):
-        if os.path.isdir(folder) and not any(Path(path).is_relative_to(folder) for path in shown):
+        if os.path.isdir(folder) and not any(is_at_or_below(path, folder) for path in shown):
             return folder
     return ""
 

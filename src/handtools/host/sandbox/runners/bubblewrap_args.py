@@ -7,11 +7,10 @@ at its own path, and all other folders are private and small. Order matters: lat
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from handtools.core.errors import HostError
 from handtools.host.sandbox.launch import Launch, SessionFolders
-from handtools.host.workspace_folders import shown_folders, workspace_folders
+from handtools.host.workspace_folders import is_at_or_below, shown_folders, workspace_folders
 
 SANDBOX_SYSTEM_FOLDERS = ("/usr", "/etc", "/opt", "/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew")
 """System folders with programs and settings, mounted read-only if they exist."""
@@ -147,7 +146,7 @@ def scratch_home(launch: Launch, readable: Iterable[str]) -> str:
     taken = [*(folder for _, folder in shown_folders(launch.root)), *readable, *launch.writable]
     for parent in _SCRATCH_PARENTS:
         mounts = [f"{parent}/{name}" for name in (_SCRATCH_HOME, _SCRATCH_CACHES)]
-        if not any(Path(path).is_relative_to(mount) for path in taken for mount in mounts):
+        if not any(is_at_or_below(path, mount) for path in taken for mount in mounts):
             return mounts[0]
     raise HostError(f"{launch.root} can't be a workspace in a sandbox: the home folder would cover it.")
 
@@ -231,7 +230,7 @@ def private_home(launch: Launch) -> str:
     """Return the sandbox's home folder: the user's own home path unless that is in the workspace."""
     home = os.path.normpath(launch.env.get("HOME", "") or "/")
     tops = [folder for _, folder in shown_folders(launch.root)]
-    inside = any(Path(home).is_relative_to(top) and home != top for top in tops)
+    inside = any(is_at_or_below(home, top) and home != top for top in tops)
     usual = home.startswith("/") and home != "/" and not home.startswith(("/usr", "/etc", "/proc", "/dev"))
     return home if usual and not inside else "/home/sandbox"
 
