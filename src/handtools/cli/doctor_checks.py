@@ -345,9 +345,11 @@ def _check_overlay_capture(root: Path, state: Path) -> DoctorCheckResult:
 
 def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     """Report the sandbox that commands run in, and why each stronger one is not available."""
+    from handtools.host.sandbox.passed_probes import forget_passed_probes
     from handtools.host.sandbox.processes.supervisor_client import has_supervisors
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
+    forget_passed_probes()
     try:
         choice = choose_runner(wanted=_wanted_runner(root), root=root)
     except HostError as failure:

@@ -3,7 +3,8 @@
 In a workspace of several folders, each folder has its own capture and the results are combined.
 """
 
-from contextlib import ExitStack
+import os
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from handtools.host.files.backups import FolderBackups
 from handtools.host.sandbox.change_capture import Capture, CapturedChanges, CommandCapture
 from handtools.host.sandbox.launch import Launch, Overlay
 from handtools.host.sandbox.overlay.overlay_capture import OverlayCapture, overlay_problem
+from handtools.host.sandbox.passed_probes import problem_unless_passed
 from handtools.host.sandbox.scan_capture import ScanCapture
 from handtools.host.workspace_folders import workspace_folders
 
@@ -27,8 +29,16 @@ class BestCapture:
     @cached_property
     def problem(self) -> str:
         """Why overlayfs can't be used for this workspace; empty if it can."""
-        problems = (overlay_problem(folder, self._backups) for folder in self._folders.values())
-        return next(filter(None, problems), "")
+        return next(filter(None, map(self._problem_of_folder, self._folders.values())), "")
+
+    def _problem_of_folder(self, folder: str) -> str:
+        subject: list[object] = ["overlay"]
+        for place in (folder, self._backups.folder):
+            subject.append(os.fspath(place))
+            with suppress(FileNotFoundError):
+                found = os.stat(place)
+                subject += [found.st_dev, found.st_ino]
+        return problem_unless_passed(lambda: overlay_problem(folder, self._backups), *subject)
 
     @property
     def has_isolated_writes(self) -> bool:

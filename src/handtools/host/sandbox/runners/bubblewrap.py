@@ -11,6 +11,7 @@ from pathlib import Path
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
+from handtools.host.files.change_detection import state_of
 from handtools.host.files.git_repository import passed_on_git_config
 from handtools.host.sandbox.launch import (
     NO_RESOURCES,
@@ -20,6 +21,7 @@ from handtools.host.sandbox.launch import (
     Mount,
     SessionFolders,
 )
+from handtools.host.sandbox.passed_probes import problem_unless_passed
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
@@ -104,7 +106,10 @@ class BubblewrapRunner:
             kept = hidden.read_only_paths(launch, covered.read_only, writes_apart=writes_apart)
             readable = outermost(
                 path
-                for path in (*profile.toolchain_folders(users_home), *self._readable, *launch.readable)
+                for path in map(
+                    os.path.normpath,
+                    (*profile.toolchain_folders(users_home), *self._readable, *launch.readable),
+                )
                 if not any(is_at_or_below(top, path) for top in tops)
                 and user_can_reach(path, user)
                 and profile.can_mount_at(path, scratch)
@@ -170,7 +175,10 @@ class BubblewrapRunner:
         if not seccomp.architecture_known():
             return f"There is no seccomp filter for {seccomp.machine_architecture()}."
         try:
-            return self._probe_failure(program)
+            state = state_of(os.stat(program.file))
+            return problem_unless_passed(
+                lambda: self._probe_failure(program), self.name, program.file, state, self._readable
+            )
         except (OSError, programs.ProgramTimeout, HostError) as error:
             return f"Can't run bwrap: {error}"
 
