@@ -44,6 +44,7 @@ from handtools.host.sandbox.environment_variables import (
     command_environment,
 )
 from handtools.host.sandbox.launch import Launch, PersistentRunner, Runner, confined_launch
+from handtools.host.sandbox.passed_probes import forget_passed_probes
 from handtools.host.sandbox.path_program_folders import (
     folders_needed_by_path_programs,
     validate_readable_path,
@@ -183,6 +184,7 @@ class LocalCommands(BackgroundJobs):
         self._scratch = SessionScratchFolders(state / "scratch", quota=scratch_quota)
         self._networks = SessionNetworks()
         self._tidied = 0.0
+        self._looked_ahead = False
         self.mounts_left = ""
         """A mount point below which other workspaces are mounted; it is unmounted for commands."""
 
@@ -212,7 +214,8 @@ class LocalCommands(BackgroundJobs):
         self, *, private_globs: Sequence[PathGlobs], read_only_globs: Sequence[PathGlobs]
     ) -> None:
         """Prepare for the first command in background threads; failures are reported when it runs."""
-        if not self.missing:
+        if not self.missing and not self._looked_ahead:
+            self._looked_ahead = True
             begin = (SUPERVISORS.start_ahead,) if supervisor_client.has_supervisors() else ()
             for look in (*begin, partial(self._look_ahead, private_globs, read_only_globs)):
                 Thread(
@@ -249,6 +252,9 @@ class LocalCommands(BackgroundJobs):
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Run a command and wait for it; returns its exit, output and captured file changes."""
+        if not isinstance(self.runner, PersistentRunner):
+            # The supervisor of a first command starts while private paths are searched for.
+            self.look_ahead(private_globs=private_globs, read_only_globs=read_only_globs)
         left = command.inherited or self._sessions.find(call.session)
         name = output_file_name(call.id, ".log")
         state_file = ShellStateFile(left, command.script)
@@ -270,6 +276,7 @@ class LocalCommands(BackgroundJobs):
                     launch, self._output_blobs.blob_path(name), show, pipeline.prepared_launch
                 )
                 if ended.fault:
+                    forget_passed_probes()
                     raise HostError(f"The command could not be started: {ended.fault}.")
             except BaseException:
                 pipeline.discard()
