@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -145,6 +146,8 @@ LaunchStage = Callable[[Launch], AbstractContextManager[ConfinedLaunch]]
 OUTPUT_READ_BYTES = 256 << 10
 SHOW_INTERVAL_SECONDS = 0.1
 SHOWN_TAIL_BYTES = 4 << 10
+MAX_WAIT_SECONDS = 3600.0
+"""The longest wait for a process without output, whose deadline may be infinite."""
 PROCESS_START_TIMEOUT_SECONDS = 120.0
 SUPERVISOR_END_TIMEOUT_SECONDS = 8.0
 """Seconds after which an unresponsive supervisor is killed."""
@@ -337,8 +340,9 @@ class RunningProcess:
         )
 
     def _poll_milliseconds(self, shown: float, deadline: float) -> float:
-        until = min(deadline, shown + SHOW_INTERVAL_SECONDS) if self._show else deadline
-        return max(until - time.monotonic(), 0.0) * 1000 + 1
+        """Return the milliseconds until there is output to show, or until the deadline."""
+        until = min(deadline, shown + SHOW_INTERVAL_SECONDS if self._show and self.output.bytes else inf)
+        return min(max(until - time.monotonic(), 0.0), MAX_WAIT_SECONDS) * 1000 + 1
 
     def _take_ready(self, ready: set[int], waiting: "select.poll") -> None:
         """Read from the sources that are ready, and unregister those at EOF."""

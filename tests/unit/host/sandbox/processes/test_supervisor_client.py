@@ -1,10 +1,13 @@
 """Supervisors: hired once, used again, gone with their line."""
 
+import math
 import os
+import resource
 from functools import partial
 
 import pytest
 
+from handtools.core.commands import CommandLimits
 from handtools.host import programs
 from handtools.host.sandbox.launch import Launch, confined_launch
 from handtools.host.sandbox.processes import running_process
@@ -134,8 +137,6 @@ async def test_memory_is_measured(tmp_path):
 @pytest.mark.linux("supervisors")
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (100 << 20, 1)])
 async def test_a_limit_on_memory_holds(tmp_path, limit, code):
-    from handtools.core.commands import CommandLimits
-
     script = "python3 -c 'bytearray(300 << 20)' 2>/dev/null || exit 1"
     limits = CommandLimits(memory_bytes=limit)
     ended = await run_process(launch(tmp_path, script, limits=limits), tmp_path / "kept")
@@ -143,11 +144,19 @@ async def test_a_limit_on_memory_holds(tmp_path, limit, code):
 
 
 async def test_a_limit_on_file_size_holds(tmp_path):
-    from handtools.core.commands import CommandLimits
-
     script = "exec head -c 9000000 /dev/zero > big"
     limits = CommandLimits(written_bytes=1_000_000)
     ended = await run_process(launch(tmp_path, script, limits=limits), tmp_path / "kept")
     assert ended.ended == "limit"
     # Without supervisors the shell sets it, in whole blocks.
     assert 1_000_000 - 512 < (tmp_path / "big").stat().st_size <= 1_000_000
+
+
+async def test_a_process_that_prints_nothing_is_waited_for_without_waking_up(tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    stage = partial(confined_launch, UnconfinedRunner())
+    silent = launch(tmp_path, "sleep 0.6", limits=CommandLimits(seconds=math.inf))
+    ended = await running_process.run_process(silent, tmp_path / "kept", lambda _: None, stage)
+    woken = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before
+    assert ended.code == 0
+    assert woken < 100
