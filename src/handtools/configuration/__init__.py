@@ -11,9 +11,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from handtools.core.approval import Notify
 from handtools.core.commands import CommandLimits
 from handtools.core.effects import EffectKind
-from handtools.host.commands.local_commands import MAX_COMMAND_PROCESSES
 from handtools.host.files.config_files import (
     config_file,
     policy_file,
@@ -21,9 +21,12 @@ from handtools.host.files.config_files import (
     read_config_file,
     read_project_file,
 )
-from handtools.host.notifications import Notify
-from handtools.host.sandbox.processes.supervisor_client import DEFAULT_OPEN_FILES, default_memory_bytes
-from handtools.host.sandbox.runners.default_user_and_limits import with_default_limits
+from handtools.host.sandbox.default_limits import (
+    DEFAULT_OPEN_FILES,
+    MAX_COMMAND_PROCESSES,
+    default_memory_bytes,
+    with_default_limits,
+)
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.project_policy import tightened_policy

@@ -63,6 +63,21 @@ class Approver(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """How the user is notified of a call that needs approval."""
+
+    desktop: bool = False
+    """Whether to show a desktop notification with `notify-send` or `osascript`."""
+    bell: bool = False
+    """Whether to ring the bell of the process's terminal."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments. It gets the approval request as one JSON object on stdin."""
+
+    def __bool__(self) -> bool:
+        return self.desktop or self.bell or bool(self.command)
+
+
 def approval_to_json(approval: Approval) -> dict[str, Any]:
     """Convert an approval request to JSON values."""
     return asdict(approval)

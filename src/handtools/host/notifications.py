@@ -10,10 +10,9 @@ import logging
 import os
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
-from handtools.core.approval import Approval
+from handtools.core.approval import Approval, Notify
 from handtools.core.events import ApprovalAsked, Event
 from handtools.host.programs import (
     DEVNULL,
@@ -41,21 +40,6 @@ _APPLESCRIPT = (
     "display notification (item 2 of argv) with title (item 1 of argv)",
     "end run",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notify:
-    """How the user is notified of a call that needs approval."""
-
-    desktop: bool = False
-    """Whether to show a desktop notification with `notify-send` or `osascript`."""
-    bell: bool = False
-    """Whether to ring the bell of the process's terminal."""
-    command: tuple[str, ...] = ()
-    """A program and its arguments. It gets the approval request as one JSON object on stdin."""
-
-    def __bool__(self) -> bool:
-        return self.desktop or self.bell or bool(self.command)
 
 
 class ApprovalNotifier:

@@ -11,6 +11,7 @@ from handtools.cli.doctor_checks import language_checks
 from handtools.core.approval import Reply
 from handtools.core.errors import HostError
 from handtools.host import programs
+from handtools.host.sandbox import default_limits
 from handtools.host.sandbox.processes import supervisor_client
 from handtools.host.sandbox.runners.bubblewrap import BubblewrapRunner
 from handtools.host.sandbox.runners.runner_selection import choose_runner
@@ -202,14 +203,14 @@ async def test_a_command_that_takes_most_of_the_memory_is_ended(work, monkeypatc
 
 def test_the_usual_memory_is_most_of_the_machine_and_not_all_of_it():
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < supervisor_client.default_memory_bytes() <= machine * supervisor_client.MEMORY_SHARE
+    assert 0 < default_limits.default_memory_bytes() <= machine * default_limits.MEMORY_SHARE
 
 
 @sandboxed
 async def test_open_files_are_limited_as_far_as_nothing_honest_notices(work):
     async with toolbox(work) as made:
         said = (await made.call("bash", {"command": "ulimit -Hn; ulimit -Sn"})).text.split()
-    assert int(said[0]) <= supervisor_client.DEFAULT_OPEN_FILES
+    assert int(said[0]) <= default_limits.DEFAULT_OPEN_FILES
     assert int(said[1]) >= 1024
 
 

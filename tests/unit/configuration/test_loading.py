@@ -16,11 +16,11 @@ from handtools.configuration import (
     tightened_configuration,
 )
 from handtools.configuration.schema import ConfigFile, parse_config_file
+from handtools.core.approval import Notify
 from handtools.core.commands import Command, CommandLimits
 from handtools.core.effects import CommandRun, ReadEffect
 from handtools.host.files.config_files import CONFIG_VARIABLE, POLICY_VARIABLE
-from handtools.host.notifications import Notify
-from handtools.host.sandbox.processes.supervisor_client import default_memory_bytes
+from handtools.host.sandbox.default_limits import default_memory_bytes
 from handtools.mcp.served_toolbox import open_preset
 
 MINE = Settings(runner="bubblewrap", limits=replace(UNLIMITED, memory_bytes=1 << 30))

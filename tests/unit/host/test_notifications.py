@@ -10,10 +10,10 @@ import threading
 import pytest
 
 from handtools.configuration import Settings
-from handtools.core.approval import Approval, Reply
+from handtools.core.approval import Approval, Notify, Reply
 from handtools.core.events import ApprovalAsked
 from handtools.host import notifications
-from handtools.host.notifications import MAX_TITLE_CHARS, ApprovalNotifier, Notify
+from handtools.host.notifications import MAX_TITLE_CHARS, ApprovalNotifier
 from handtools.toolbox import coding
 
 PATIENCE = 60

@@ -38,6 +38,7 @@ from handtools.host.commands.session_scratch import ScratchQuota, SessionScratch
 from handtools.host.commands.shell_state import ShellSessions, ShellStateFile, ShellStateReport
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.sandbox.change_capture import Capture, NoCapture
+from handtools.host.sandbox.default_limits import MAX_COMMAND_PROCESSES
 from handtools.host.sandbox.environment_variables import (
     BASH_PROGRAM,
     certificate_files,
@@ -132,9 +133,6 @@ class NoCommands:
     def _refuse(self) -> NoReturn:
         raise UsageError(self.missing)
 
-
-MAX_COMMAND_PROCESSES = 4096
-"""Default process limit for one command; stops fork bombs."""
 
 KEPT_OUTPUTS_BYTES = 4 << 30
 KEPT_OUTPUTS_SECONDS = 7 * 86400.0

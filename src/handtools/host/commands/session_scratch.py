@@ -24,7 +24,7 @@ from handtools.host.files.folder_trees import empty_hostile_folder, walk_tree
 from handtools.host.files.git_repository import worktree_git_folder
 from handtools.host.sandbox.launch import Launch, SessionFolders
 from handtools.host.sandbox.runners.bubblewrap_args import HOME_TOOLCHAINS, name_below_tmp
-from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
+from handtools.host.sandbox.runners.command_user import workspace_owner
 from handtools.host.workspace_folders import shown_folders
 
 try:

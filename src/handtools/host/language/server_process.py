@@ -36,7 +36,7 @@ from handtools.host.sandbox.program_dependencies import (
     folders_needed_by_program,
     interpreter_folders,
 )
-from handtools.host.sandbox.runners.default_user_and_limits import workspace_owner
+from handtools.host.sandbox.runners.command_user import workspace_owner
 from handtools.host.sandbox.supervisor_messages import CommandStarted, RefusalAnswer
 from handtools.text.search.glob import PathGlobs
 

@@ -8,10 +8,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from handtools.core.errors import HostError
 from handtools.host.programs import Process, start_python, wait_or_kill
+from handtools.host.sandbox.default_limits import DEFAULT_OPEN_FILES, default_memory_bytes
 from handtools.host.sandbox.launch import ConfinedLaunch, Mount
 from handtools.host.sandbox.overlay.overlay_mount import overlay_mount
 from handtools.host.sandbox.processes import cgroups
@@ -157,22 +157,6 @@ def _start_supervisor() -> SupervisorHandle:
 
 RUN_ID_VARIABLE = "HANDTOOLS_RUN"
 """Environment variable in every command, used to find its processes if the supervisor was killed."""
-
-DEFAULT_OPEN_FILES = 65_536
-"""Default limit on open files for each process."""
-MEMORY_SHARE = 0.75
-"""Default memory limit for all processes of a command, as a share of the machine's memory."""
-_CONTAINER_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
-@cache
-def default_memory_bytes() -> int:
-    """Return the default memory limit of a command, from the memory of the machine or our container."""
-    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for path in _CONTAINER_MEMORY_LIMITS:
-        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
-            most = min(most, int(file.read()))
-    return int(most * MEMORY_SHARE)
 
 
 def start_order(confined: ConfinedLaunch, mark: str) -> StartOrder:

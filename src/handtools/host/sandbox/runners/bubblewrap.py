@@ -13,6 +13,7 @@ from handtools.core.errors import HostError
 from handtools.host import programs
 from handtools.host.files.change_detection import state_of
 from handtools.host.files.git_repository import passed_on_git_config
+from handtools.host.sandbox.default_limits import with_default_limits
 from handtools.host.sandbox.launch import (
     NO_RESOURCES,
     ConfinedLaunch,
@@ -27,11 +28,7 @@ from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths, TmpfsSizes
-from handtools.host.sandbox.runners.default_user_and_limits import (
-    user_can_reach,
-    with_default_limits,
-    workspace_owner,
-)
+from handtools.host.sandbox.runners.command_user import user_can_reach, workspace_owner
 from handtools.host.sandbox.runners.hidden_paths import with_mask_layer
 from handtools.host.workspace_folders import is_at_or_below, shown_folders, workspace_folders
 

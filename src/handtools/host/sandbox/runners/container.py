@@ -20,6 +20,7 @@ from handtools.host.sandbox.containers.container_pool import (
     ContainerSpec,
 )
 from handtools.host.sandbox.containers.docker_connection import DockerEngine
+from handtools.host.sandbox.default_limits import with_default_limits
 from handtools.host.sandbox.launch import (
     NO_RESOURCES,
     ConfinedLaunch,
@@ -32,10 +33,7 @@ from handtools.host.sandbox.processes.running_process import RunningProcess
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners.bubblewrap_args import MaskedPaths
-from handtools.host.sandbox.runners.default_user_and_limits import (
-    with_default_limits,
-    workspace_owner,
-)
+from handtools.host.sandbox.runners.command_user import workspace_owner
 from handtools.host.workspace_folders import workspace_folders
 
 IMAGE_VARIABLE = "HANDTOOLS_IMAGE"

@@ -12,16 +12,12 @@ from pathlib import Path
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
 from handtools.host import programs
+from handtools.host.sandbox.default_limits import with_default_limits
 from handtools.host.sandbox.launch import NO_RESOURCES, ConfinedLaunch, Launch, LaunchResources
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
 from handtools.host.sandbox.runners import seccomp
-from handtools.host.sandbox.runners.default_user_and_limits import (
-    make_private_home,
-    user_can_reach,
-    with_default_limits,
-    workspace_owner,
-)
+from handtools.host.sandbox.runners.command_user import make_private_home, user_can_reach, workspace_owner
 from handtools.host.sandbox.runners.landlock_ruleset import (
     DEVICE_ACCESS,
     LIST_ACCESS,

@@ -10,14 +10,12 @@ from typing import Literal
 
 from handtools.core.commands import CommandNetwork
 from handtools.core.errors import HostError
+from handtools.host.sandbox.default_limits import with_default_limits
 from handtools.host.sandbox.launch import NO_RESOURCES, ConfinedLaunch, Launch, LaunchResources
 from handtools.host.sandbox.policy_paths import PolicyPathFinder
 from handtools.host.sandbox.runners import bubblewrap_args as profile
 from handtools.host.sandbox.runners import hidden_paths as hidden
-from handtools.host.sandbox.runners.default_user_and_limits import (
-    make_private_home,
-    with_default_limits,
-)
+from handtools.host.sandbox.runners.command_user import make_private_home
 from handtools.host.workspace_folders import workspace_folders
 
 PathAccess = Literal["hidden", "read", "write"]

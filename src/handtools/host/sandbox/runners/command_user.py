@@ -1,4 +1,4 @@
-"""The user that a confined command runs as, and its default resource limits."""
+"""The user that a confined command runs as, and the folder of its home."""
 
 import errno
 import os
@@ -6,10 +6,8 @@ import shutil
 import stat
 import tempfile
 import weakref
-from dataclasses import replace
 from pathlib import Path
 
-from handtools.core.commands import CommandLimits
 from handtools.host.workspace_folders import workspace_folders
 
 
@@ -20,23 +18,6 @@ def make_private_home(runner: object) -> str:
     for name in ("home", "tmp"):
         Path(folder, name).mkdir(0o700)
     return folder
-
-
-_MAX_PROCESSES = 1024
-_MAX_FILE_BYTES = 8 << 30
-
-
-def with_default_limits(limits: CommandLimits) -> CommandLimits:
-    """Return the limits, with defaults where the caller set none.
-
-    Memory gets no default: without a cgroup, a per-process limit would break programs that reserve much
-    memory but use little.
-    """
-    return replace(
-        limits,
-        processes=limits.processes or _MAX_PROCESSES,
-        written_bytes=limits.written_bytes or _MAX_FILE_BYTES,
-    )
 
 
 def workspace_owner(root: str) -> tuple[int, int] | None:
