@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortalProvider
@@ -26,9 +26,11 @@ from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
 from handtools.core.files import EditorBuffers, HostFiles
 from handtools.core.language import Formatters, HostLanguage, NoFormatters
+from handtools.core.media import Media
 from handtools.core.result import Result
 from handtools.core.search import HostSearch
 from handtools.core.skills import HostSkills
+from handtools.core.syntax import Syntax
 from handtools.core.tool import (
     AnyTool,
     SchemaDialect,
@@ -39,25 +41,10 @@ from handtools.core.tool import (
     with_tool_names,
 )
 from handtools.core.web import HostWeb
-from handtools.host.commands.local_commands import LocalCommands
-from handtools.host.files.editor_files import EditorFiles
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
-from handtools.host.language.formatters import LocalFormatters
-from handtools.host.language.local_language import choose_language, confined_program_runner
-from handtools.host.media.local_media import LocalMedia
-from handtools.host.notifications import ApprovalNotifier
 from handtools.host.programs import installation_folders_in_workspace
-from handtools.host.sandbox.capture_selection import BestCapture
-from handtools.host.search.copied_files_search import CopiedFilesSearch
-from handtools.host.search.editor_files_search import EditorFilesSearch
-from handtools.host.search.ripgrep_search import RipgrepSearch
-from handtools.host.search.several_folders_search import local_search
-from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
-from handtools.host.syntax.ast_grep_syntax import TreeSyntax
-from handtools.host.web.local_web import LocalWeb
-from handtools.host.web.page_cache import PageCache
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
 from handtools.runtime.approval.questions import wait_for_reply
@@ -66,7 +53,7 @@ from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule, check_words
-from handtools.runtime.workspace import Workspace
+from handtools.runtime.workspace import PortOnUse, Workspace
 from handtools.tools.attach import attach
 from handtools.tools.bash import bash
 from handtools.tools.edit import edit
@@ -88,6 +75,9 @@ from handtools.tools.think import think
 from handtools.tools.undo import undo
 from handtools.tools.web_search import web_search
 from handtools.tools.write import write
+
+if TYPE_CHECKING:
+    from handtools.host.sandbox.launch import Runner
 
 logger = logging.getLogger("handtools")
 READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
@@ -360,6 +350,8 @@ class Toolbox:
 
     def look_ahead(self) -> None:
         """Prepare the first command in the background, if commands are offered."""
+        from handtools.host.commands.local_commands import LocalCommands
+
         commands = self.workspace.commands
         if isinstance(commands, LocalCommands) and any(
             "run" in tool.effects for tool in self._executor.offered()
@@ -380,9 +372,7 @@ class Toolbox:
 
     def _close(self) -> None:
         self._executor.announcer.drain(1.0)
-        self.workspace.commands.close()
-        self.workspace.language.close()
-        self.workspace.journal.close()
+        self.workspace.close()
 
 
 def local_workspace(
@@ -415,65 +405,131 @@ def local_workspace(
     root = combined_workspace(root)
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
-    on_disk = EditorFiles(record.files, buffers) if buffers else record.files
-    held, syntax = files or on_disk, TreeSyntax(root)
-    is_served_elsewhere = files is not None or buffers is not None
-    ran = commands or LocalCommands(
-        root,
-        state=folder,
-        output_blobs=outputs,
-        runner=runner or os.environ.get(RUNNER_VARIABLE, "") or settings.runner,
-        capture=None if files else BestCapture(root, record.backups),
-        passed=frozenset(settings.environment),
-        path=settings.path,
-        readable=(*settings.readable, *readable),
-        limits=settings.limits,
-        outgoing_proxy=settings.proxy,
-        separate_streams=separate_streams,
-    )
-    return Workspace(
+    is_local = files is None
+    if files is None and buffers is not None:
+        from handtools.host.files.editor_files import EditorFiles
+
+        files = EditorFiles(record.files, buffers)
+    held: HostFiles = files or record.files
+    runs_programs = held is record.files
+    runner = runner or os.environ.get(RUNNER_VARIABLE, "") or settings.runner
+    readable = _checked_readable_paths((*settings.readable, *readable), root, folder)
+
+    # Each function imports and makes one port when a call first uses it.
+    def make_search() -> HostSearch:
+        return _host_search(held, root)
+
+    def make_output_search() -> HostSearch:
+        from handtools.host.search.ripgrep_search import RipgrepSearch
+
+        return RipgrepSearch(folder / "outputs", workspace=root)
+
+    def make_syntax() -> Syntax:
+        from handtools.host.syntax.ast_grep_syntax import TreeSyntax
+
+        return TreeSyntax(root)
+
+    def make_media() -> Media:
+        from handtools.host.media.local_media import LocalMedia
+
+        return LocalMedia(root)
+
+    def make_skills() -> HostSkills:
+        from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
+
+        return SkillFolders(
+            held,
+            os.path.realpath(root),
+            local=is_local,
+            users=user_skill_folders(),
+            packages=package_skill_folders,
+        )
+
+    def make_web() -> HostWeb:
+        from handtools.host.web.local_web import LocalWeb
+        from handtools.host.web.page_cache import PageCache
+
+        return LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root)
+
+    def make_commands() -> HostCommands:
+        from handtools.host.commands.local_commands import LocalCommands
+        from handtools.host.sandbox.capture_selection import BestCapture
+
+        return LocalCommands(
+            root,
+            state=folder,
+            output_blobs=outputs,
+            runner=runner,
+            capture=BestCapture(root, record.backups) if is_local else None,
+            passed=frozenset(settings.environment),
+            path=settings.path,
+            readable=readable,
+            limits=settings.limits,
+            outgoing_proxy=settings.proxy,
+            separate_streams=separate_streams,
+        )
+
+    def make_language() -> HostLanguage:
+        from handtools.host.language.local_language import choose_language
+
+        return choose_language(
+            root if runs_programs else None, folder, program_runner, only=settings.servers
+        )
+
+    def make_formatters() -> Formatters:
+        from handtools.host.language.formatters import LocalFormatters
+
+        return LocalFormatters(root, syntax(), runner=program_runner, only=settings.formatters)
+
+    def program_runner() -> "Runner":
+        from handtools.host.language.local_language import confined_program_runner
+
+        return confined_program_runner(workspace.commands, root)
+
+    syntax = PortOnUse(make_syntax)
+    workspace = Workspace(
         files=held,
         locks=FileLocks(folder / "locks"),
         journal=record.journal,
         output_store=outputs,
-        host_search=RipgrepSearch(folder / "outputs", workspace=root),
-        search=_host_search(held, root),
+        host_search=PortOnUse(make_output_search),
+        search=PortOnUse(make_search),
         syntax=syntax,
-        media=LocalMedia(root),
-        skills=skills
-        or SkillFolders(
-            held,
-            os.path.realpath(root),
-            local=files is None,
-            users=user_skill_folders(),
-            packages=package_skill_folders,
-        ),
-        web=web
-        or LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root),
-        commands=ran,
-        language=language
-        or choose_language(None if is_served_elsewhere else root, folder, ran, only=settings.servers),
-        formatters=formatters
-        or (
-            NoFormatters()
-            if is_served_elsewhere
-            else LocalFormatters(
-                root,
-                syntax,
-                runner=partial(confined_program_runner, ran, root),
-                only=settings.formatters,
-            )
-        ),
-        rules=() if files else _installation_rules(root),
+        media=PortOnUse(make_media),
+        skills=skills or PortOnUse(make_skills),
+        web=web or PortOnUse(make_web),
+        commands=commands or PortOnUse(make_commands),
+        language=language or PortOnUse(make_language),
+        formatters=formatters or (PortOnUse(make_formatters) if runs_programs else NoFormatters()),
+        rules=_installation_rules(root) if is_local else (),
         folders=tuple(filter(None, workspace_folders(root))),
         root="" if commands else os.path.realpath(root),
     )
+    return workspace
 
 
 def _host_search(files: HostFiles, root: str | Path) -> HostSearch:
-    if isinstance(files, EditorFiles):
-        return EditorFilesSearch(files, root)
-    return local_search(root) if isinstance(files, LocalFiles) else CopiedFilesSearch(files, root)
+    if isinstance(files, LocalFiles):
+        from handtools.host.search.several_folders_search import local_search
+
+        return local_search(root)
+    from handtools.host.files.editor_files import EditorFiles
+    from handtools.host.search.copied_files_search import CopiedFilesSearch
+    from handtools.host.search.editor_files_search import EditorFilesSearch
+
+    return (
+        EditorFilesSearch(files, root) if isinstance(files, EditorFiles) else CopiedFilesSearch(files, root)
+    )
+
+
+def _checked_readable_paths(paths: Sequence[str | Path], root: str | Path, state: Path) -> tuple[str, ...]:
+    """Return the paths outside the workspace that commands may read; raises `UsageError` for one too broad."""
+    if not paths:
+        return ()
+    from handtools.host.sandbox.path_program_folders import validate_readable_path
+
+    real_root, real_state = os.path.realpath(root), os.path.realpath(state)
+    return tuple(validate_readable_path(path, root=real_root, state=real_state) for path in paths)
 
 
 def _installation_rules(root: str | Path) -> tuple[Rule, ...]:
@@ -578,6 +634,8 @@ def everything(
 def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneOrMoreFolders) -> None:
     """If the settings configure a notification, add a listener that notifies the user of pending calls."""
     if settings is not None and settings.notify:
+        from handtools.host.notifications import ApprovalNotifier
+
         notifier = ApprovalNotifier(settings.notify, combined_workspace(root))
         options["listeners"] = (*options.get("listeners", ()), notifier)
 

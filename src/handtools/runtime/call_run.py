@@ -48,12 +48,18 @@ class CallRun:
         self.workspace = workspace
         self.gate = gate
         self.files = GuardedFiles(gate.call, workspace, gate, gate.announce)
-        self.syntax: Syntax = workspace.syntax
-        self.media: Media = workspace.media
         self.clock = clock
         self.started = time.time()
         self._timer = time.perf_counter()
         self._callbacks = callbacks
+
+    @property
+    def syntax(self) -> Syntax:
+        return self.workspace.syntax
+
+    @property
+    def media(self) -> Media:
+        return self.workspace.media
 
     @port_on_first_use
     def commands(self) -> Commands:

@@ -1,8 +1,11 @@
 """The `Workspace`: the ports of one machine, its journal, its stored outputs, and a cache of recent files."""
 
+import copy
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from handtools.core.backups_locks_and_store import Locks, Store
 from handtools.core.changes import Node
@@ -94,7 +97,43 @@ class RecentFiles:
         self._bytes -= 0 if gone is None else len(gone.data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+T = TypeVar("T")
+
+
+class PortOnUse(Generic[T]):
+    """Makes a port when it is first used, so that a call imports only the ports that it needs. Thread-safe."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self.made: T | None = None
+
+    def __call__(self) -> T:
+        """Return the port; the first call makes it."""
+        with self._lock:
+            if self.made is None:
+                self.made = self._make()
+            return self.made
+
+
+class Port(Generic[T]):
+    """A field of `Workspace` that is set to a port or to a `PortOnUse`, and always reads as the port."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, workspace: Any, owner: type | None = None) -> T:
+        if workspace is None:  # a dataclass asks for the default: there is none
+            raise AttributeError(self._name)
+        port: Any = workspace.__dict__[self._name]
+        made: T = port() if isinstance(port, PortOnUse) else port
+        return made
+
+    def __set__(self, workspace: Any, port: T | PortOnUse[T]) -> None:
+        workspace.__dict__[self._name] = port
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Workspace:
     """The ports of one machine for one workspace folder, with its journal and stored outputs."""
 
@@ -102,16 +141,16 @@ class Workspace:
     locks: Locks
     journal: Journal
     output_store: Store
-    host_search: HostSearch
+    host_search: Port[HostSearch] = Port()
     """Search port for the stored outputs."""
-    search: HostSearch
-    syntax: Syntax
-    media: Media
-    skills: HostSkills
-    commands: HostCommands
-    language: HostLanguage
-    formatters: Formatters
-    web: HostWeb
+    search: Port[HostSearch] = Port()
+    syntax: Port[Syntax] = Port()
+    media: Port[Media] = Port()
+    skills: Port[HostSkills] = Port()
+    commands: Port[HostCommands] = Port()
+    language: Port[HostLanguage] = Port()
+    formatters: Port[Formatters] = Port()
+    web: Port[HostWeb] = Port()
     rules: tuple[Rule, ...] = ()
     """Rules that apply under every policy."""
     folders: tuple[str, ...] = ()
@@ -123,7 +162,17 @@ class Workspace:
     def owned_by(self, owner: str) -> "Workspace":
         """Return the same workspace restricted to one owner's calls and outputs."""
         journal = self.journal.owned_by(owner)
-        return replace(self, journal=journal, output_store=OwnedOutputs(self.output_store, journal.calls))
+        view = copy.copy(self)  # `replace` would read, and so make, every port
+        view.__dict__.update(journal=journal, output_store=OwnedOutputs(self.output_store, journal.calls))
+        return view
+
+    def close(self) -> None:
+        """Close the journal, and commands and language servers if they were used."""
+        for port in (self.__dict__["commands"], self.__dict__["language"]):
+            made = port.made if isinstance(port, PortOnUse) else port
+            if made is not None:
+                made.close()
+        self.journal.close()
 
     def can_run_tool(self, tool: AnyTool) -> bool:
         """Whether the machine supports what a tool needs, such as commands or a search engine."""

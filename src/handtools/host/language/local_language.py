@@ -4,7 +4,7 @@
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +21,14 @@ from handtools.core.language import (
     LateReviewListener,
 )
 from handtools.host import programs
-from handtools.host.commands.local_commands import LocalCommands
 from handtools.host.language.servers import LANGUAGE_SERVERS, LanguageServer, ServerFinder
-from handtools.host.sandbox.launch import PersistentRunner, Runner
 from handtools.host.sandbox.program_dependencies import folders_needed_by_program
 from handtools.host.workspace_folders import workspace_folders
 from handtools.text.search.glob import PathGlobs
 
 if TYPE_CHECKING:
     from handtools.host.language.workspace_session import WorkspaceLanguageServers
+    from handtools.host.sandbox.launch import Runner
 
 SERVER_VERSION_SECONDS = 10.0
 LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
@@ -37,9 +36,13 @@ LANGUAGE_SWITCH_VARIABLE = "HANDTOOLS_LANGUAGE"
 
 
 def choose_language(
-    root: str | Path | None, state: Path, commands: HostCommands, *, only: Collection[str] | None = None
+    root: str | Path | None,
+    state: Path,
+    runner: "Callable[[], Runner]",
+    *,
+    only: Collection[str] | None = None,
 ) -> HostLanguage:
-    """The language port for a workspace: servers on this machine, confined like commands, or `NoLanguage`.
+    """The language port for a workspace: servers on this machine, started by the runner, or `NoLanguage`.
 
     `only` lists the names of the servers that may run; None allows all.
     """
@@ -52,19 +55,16 @@ def choose_language(
     chosen = [server for server in LANGUAGE_SERVERS if only is None or server.name in only]
     if not chosen:
         return NoLanguage("Language servers are turned off (`servers` in the configuration).")
-    return LocalLanguage(
-        root,
-        cache=state / "language",
-        runner=partial(confined_program_runner, commands, root),
-        servers=chosen,
-    )
+    return LocalLanguage(root, cache=state / "language", runner=runner, servers=chosen)
 
 
-def confined_program_runner(commands: HostCommands, root: str | Path) -> Runner:
+def confined_program_runner(commands: HostCommands, root: str | Path) -> "Runner":
     """The runner for language servers and formatters: the same as for commands.
 
     If commands run in a container, a runner without one.
     """
+    from handtools.host.commands.local_commands import LocalCommands
+    from handtools.host.sandbox.launch import PersistentRunner
     from handtools.host.sandbox.runners.runner_selection import choose_runner
 
     if isinstance(commands, LocalCommands) and not isinstance(commands.runner, PersistentRunner):
@@ -80,7 +80,7 @@ class LocalLanguage:
         root: str | Path,
         *,
         cache: Path,
-        runner: Callable[[], Runner],
+        runner: "Callable[[], Runner]",
         servers: Sequence[LanguageServer] = LANGUAGE_SERVERS,
         search_path: str | None = None,
     ) -> None:
@@ -95,7 +95,7 @@ class LocalLanguage:
         )
 
     @cached_property
-    def _runner(self) -> Runner:
+    def _runner(self) -> "Runner":
         return self._choose_runner()
 
     @cached_property
