@@ -3,12 +3,12 @@
 import copy
 import logging
 import os
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial, wraps
-from importlib.metadata import entry_points
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
@@ -20,8 +20,7 @@ from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken, CancelTokens
 from handtools.core.callbacks import Callbacks
 from handtools.core.commands import HostCommands
-from handtools.core.dialects.all_dialects import DIALECTS, DialectName
-from handtools.core.dialects.dialect_tool import DialectTool
+from handtools.core.dialects import DialectName
 from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
 from handtools.core.files import EditorBuffers, HostFiles
@@ -48,44 +47,23 @@ from handtools.host.programs import installation_folders_in_workspace
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.local_journal import open_local_journal
 from handtools.runtime.approval.questions import wait_for_reply
-from handtools.runtime.dialect_calls import call_in_dialect, call_of_ours, calls_of_ours
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.executor import Executor, decide_hypothetical_call
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, Rule, check_words
 from handtools.runtime.workspace import PortOnUse, Workspace
-from handtools.tools.attach import attach
-from handtools.tools.bash import bash
-from handtools.tools.edit import edit
-from handtools.tools.edit_agent import edit_agent
-from handtools.tools.fetch import fetch
-from handtools.tools.find import find
-from handtools.tools.grep import grep
-from handtools.tools.jobs import jobs
-from handtools.tools.list import list_
-from handtools.tools.lsp import lsp
-from handtools.tools.multi_edit import multi_edit
-from handtools.tools.now import now
-from handtools.tools.patch import patch
-from handtools.tools.read import read
-from handtools.tools.skill import skill
-from handtools.tools.task import task
-from handtools.tools.text_editor import text_editor
-from handtools.tools.think import think
-from handtools.tools.undo import undo
-from handtools.tools.web_search import web_search
-from handtools.tools.write import write
 
 if TYPE_CHECKING:
+    from handtools.core.dialects.dialect_tool import DialectTool
     from handtools.host.sandbox.launch import Runner
 
 logger = logging.getLogger("handtools")
-READING: tuple[AnyTool, ...] = (read, grep, find, list_, fetch, web_search, think, now)
-CODING: tuple[AnyTool, ...] = (
-    read, grep, find, list_, edit, multi_edit, patch, write, bash, jobs, undo, think, now
+READING = ("read", "grep", "find", "list", "fetch", "web_search", "think", "now")
+CODING = (
+    "read", "grep", "find", "list", "edit", "multi_edit", "patch", "write", "bash", "jobs", "undo", "think", "now",
 )  # fmt: skip
-EVERYTHING: tuple[AnyTool, ...] = (*CODING, lsp, edit_agent, skill, fetch, web_search, attach, task)
-EDITORS: tuple[AnyTool, ...] = (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
+EVERYTHING = (*CODING, "lsp", "edit_agent", "skill", "fetch", "web_search", "attach", "task")
+EDITORS = ("str_replace_editor", "str_replace_based_edit_tool")
 """Tools that are offered only in vendors' dialects; `in_dialect` adds them to the toolbox."""
 RUNNER_VARIABLE = "HANDTOOLS_RUNNER"
 """Environment variable that names the default command runner."""
@@ -113,6 +91,41 @@ class ToolDefinition:
     """What to send for a tool built into the vendor's API, instead of name, description and schema."""
 
 
+def built_in_tool(name: str) -> AnyTool:
+    """Import a built-in tool by its name."""
+    if name in EDITORS:
+        from handtools.tools.text_editor import TEXT_EDITORS
+
+        return TEXT_EDITORS[name]
+    check_words("The toolbox", "built-in tool", [name], EVERYTHING)
+    module = import_module(f"handtools.tools.{name}")
+    found: AnyTool = getattr(module, "list_" if name == "list" else name)
+    return found
+
+
+class ToolsByName(Mapping[str, AnyTool]):
+    """The tools of a toolbox by name. One given only by its name is imported when it is first looked up."""
+
+    def __init__(self, tools: Iterable[AnyTool | str]) -> None:
+        self._tools = {tool if isinstance(tool, str) else tool.name: tool for tool in tools}
+
+    def __getitem__(self, name: str) -> AnyTool:
+        found = self._tools[name]
+        if isinstance(found, str):
+            found = self._tools[name] = built_in_tool(found)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def with_tools(self, tools: Iterable[AnyTool | str]) -> "ToolsByName":
+        """Return these and more tools; one of the same name replaces the one here."""
+        return ToolsByName((*self._tools.values(), *tools))
+
+
 class Toolbox:
     """Runs tool calls in a workspace under a policy, with approval, journal and undo.
 
@@ -121,7 +134,7 @@ class Toolbox:
 
     def __init__(
         self,
-        tools: Sequence[AnyTool],
+        tools: Sequence[AnyTool | str],
         *,
         workspace: Workspace,
         policy: Policy | None = None,
@@ -131,7 +144,8 @@ class Toolbox:
         clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
         timeout: float = 600.0,
     ) -> None:
-        named = {tool.name: tool for tool in tools}
+        """A built-in tool can be given by its name, such as `"read"`; it is imported when it is first used."""
+        named = ToolsByName(tools)
         if len(named) != len(tools):
             raise UsageError("Two tools have the same name; tool names in a toolbox must be unique.")
         self.tools = named
@@ -181,6 +195,8 @@ class Toolbox:
             row = self._dialect.get(call.tool)
             if row is None:
                 return await run(call, reply)
+            from handtools.runtime.dialect_calls import call_in_dialect
+
             return await call_in_dialect(row, call, run, reply=reply, settled=self._executor.is_settled)
 
     async def resume(
@@ -231,6 +247,8 @@ class Toolbox:
         """
         call = Call(tool=self._meant.get(tool, tool), args=args)
         if row := self._dialect.get(call.tool):
+            from handtools.runtime.dialect_calls import call_of_ours, calls_of_ours
+
             try:
                 call = call_of_ours(call, 0, next(calls_of_ours(row, call)))
             except ToolError as failure:
@@ -257,7 +275,7 @@ class Toolbox:
         return [self._definition(tool, dialect, beside) for tool in offered]
 
     def _vendor_definition(
-        self, dialect_tool: DialectTool, dialect: SchemaDialect, offered: Mapping[str, AnyTool]
+        self, dialect_tool: "DialectTool", dialect: SchemaDialect, offered: Mapping[str, AnyTool]
     ) -> ToolDefinition:
         shown = {name: other for other, name in self._meant.items()}
         return ToolDefinition(
@@ -317,26 +335,28 @@ class Toolbox:
         A vendor's tool is offered if all of our tools that it maps to are offered. Policy and journal use
         our tool names, and `call` also accepts them unless the dialect has a tool of that name.
         """
+        from handtools.core.dialects.all_dialects import DIALECTS
+
         if dialect not in DIALECTS:
             raise UsageError(f"Unknown dialect {dialect!r}. Available: {', '.join(DIALECTS)}.")
         rows = {row.name: row for row in DIALECTS[dialect]}
         needed = {name for row in rows.values() for name in row.tools}
         view = copy.copy(self)
-        view.tools = self.tools | {
-            tool.name: tool for tool in EDITORS if tool.name in needed and tool.name not in self.tools
-        }
+        view.tools = self.tools.with_tools(
+            name for name in EDITORS if name in needed and name not in self.tools
+        )
         view._dialect, view._meant = rows, {}  # noqa: SLF001 - also a Toolbox
         names = {row.tools[0]: row.name for row in reversed(rows.values())}
         view._executor = replace(self._executor, tools=view.tools, names=names)  # noqa: SLF001
         return view
 
-    def with_tools(self, *tools: AnyTool) -> "Toolbox":
+    def with_tools(self, *tools: AnyTool | str) -> "Toolbox":
         """Return a toolbox with additional tools, which replace tools of the same name.
 
         It uses our own names and shapes, even if this toolbox is renamed or in a dialect.
         """
         view = copy.copy(self)
-        view.tools = self.tools | {tool.name: tool for tool in tools}
+        view.tools = self.tools.with_tools(tools)
         view._dialect, view._meant = {}, {}  # noqa: SLF001 - also a Toolbox
         view._executor = replace(self._executor, tools=view.tools, names={})  # noqa: SLF001
         return view
@@ -562,14 +582,16 @@ def check_tool_names(policy: Policy, offered: Iterable[str] = ()) -> None:
     Known tools are the offered ones, the built-in ones and those of plugins.
     """
     named = {*(policy.allow or ()), *policy.block, *(name for rule in policy.rules for name in rule.tools)}
-    unknown = named.difference(offered, (tool.name for tool in (*EVERYTHING, *EDITORS)))
+    unknown = named.difference(offered, EVERYTHING, EDITORS)
     if not unknown:
         return
+    from handtools.core.dialects.all_dialects import DIALECTS
+
     ours = {row.name: row.tools for rows in DIALECTS.values() for row in rows}
     for name in sorted(unknown & ours.keys()):
         own = ", ".join(f"`{each}`" for each in ours[name])
         raise UsageError(f"The policy: `{name}` is a vendor's name for {own}. Use that name in policies.")
-    known = {*offered, *(tool.name for tool in (*EVERYTHING, *EDITORS, *plugins()))}
+    known = {*offered, *EVERYTHING, *EDITORS, *(tool.name for tool in plugins())}
     check_words("The policy", "tool", sorted(unknown), known)
 
 
@@ -642,6 +664,8 @@ def _add_notifier(options: ToolboxOptions, settings: Settings | None, root: OneO
 
 def plugins() -> list[AnyTool]:
     """Load the tools that installed packages register as entry points; raises if one can't be loaded."""
+    from importlib.metadata import entry_points
+
     found = []
     for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name):
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from handtools.core.tool import AnyTool, json_schema
-from handtools.toolbox import EVERYTHING
+from handtools.toolbox import EVERYTHING, built_in_tool
 from handtools.tools.text_editor import text_editor
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "tools"
@@ -24,7 +24,7 @@ def stem(tool: AnyTool) -> str:
     return tool.run.__module__.rpartition(".")[2]
 
 
-TOOLS: list[AnyTool] = sorted((*EVERYTHING, text_editor()), key=stem)
+TOOLS: list[AnyTool] = sorted((*map(built_in_tool, EVERYTHING), text_editor()), key=stem)
 """Every tool of ours, the ones that no preset has included."""
 
 

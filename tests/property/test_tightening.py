@@ -41,7 +41,7 @@ from handtools.host.sandbox.runners.hidden_paths import private_masks, read_only
 from handtools.host.workspace_folders import combined_workspace, real_path
 from handtools.mcp.remote_toolbox import intersect_policies, policy_from_json
 from handtools.runtime.policy.rules import BUILT_IN_RULES, VERDICT_STRENGTH
-from handtools.toolbox import EVERYTHING
+from handtools.toolbox import EVERYTHING, built_in_tool
 
 VERDICTS = st.sampled_from(["allow", "ask", "deny"])
 KINDS = st.sampled_from(sorted(DefaultsTable.model_fields))
@@ -74,7 +74,7 @@ PLAIN_GLOBS = st.lists(
 COMMANDS = st.lists(st.sampled_from(["curl", "git log|diff", "make", "ls", "* x", "!", "*"]), max_size=2)
 HOSTS = st.lists(st.sampled_from(["a.example", "*.example", "10.0.0.0/8", "b.example:80"]), max_size=2)
 PORTS = st.lists(st.sampled_from(["3000", "8000-8999"]), max_size=2)
-TOOLS = st.lists(st.sampled_from([tool.name for tool in EVERYTHING]), max_size=3)
+TOOLS = st.lists(st.sampled_from(EVERYTHING), max_size=3)
 TOOL_SETS = st.sampled_from(["all", "coding", "read_only", "none"])
 AMOUNTS = st.integers(1, 1 << 40)
 RULE_NAMES = st.sampled_from(
@@ -304,7 +304,7 @@ def assert_no_looser(before: Policy, after: Policy, root: str, paths: list[str])
         for link in (False, True):
             named = {rule.name for rule in after.forbidding(path, "write", link=link)}
             assert named or not before.forbidding(path, "write", link=link)
-    for tool in EVERYTHING:
+    for tool in map(built_in_tool, EVERYTHING):
         assert before.offers(tool) or not after.offers(tool)
     assert VERDICT_STRENGTH[after.unattended] >= VERDICT_STRENGTH[before.unattended]
     for host in ("a.example", "10.1.1.1"):
@@ -387,7 +387,7 @@ def test_no_policy_of_a_remote_call_loosens_anything(mine, sent, tree, folder):
         return
     if folder:
         policy, more = policy.in_each_folder(), more.in_each_folder()
-    both = intersect_policies(policy, more, EVERYTHING)
+    both = intersect_policies(policy, more, list(map(built_in_tool, EVERYTHING)))
     if folder:
         both = both.in_each_folder()
     with workspace(tree, folder) as (root, paths):

@@ -65,7 +65,7 @@ class EditorSession:
         capabilities: schema.ClientCapabilities | None = None,
         *,
         additional_directories: Sequence[str] = (),
-        tools: Sequence[AnyTool] = CODING,
+        tools: Sequence[AnyTool | str] = CODING,
         **options: Unpack[ToolboxOptions],
     ) -> None:
         self._client, self._id, self._loop = client, session_id, asyncio.get_running_loop()

@@ -67,7 +67,7 @@ def complete_tools(incomplete: str) -> list[str]:
     """The names of the built-in tools."""
     from handtools.toolbox import EVERYTHING
 
-    return sorted(tool.name for tool in EVERYTHING if tool.name.startswith(incomplete))
+    return sorted(name for name in EVERYTHING if name.startswith(incomplete))
 
 
 def _from_journal(

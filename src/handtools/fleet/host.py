@@ -36,7 +36,7 @@ from handtools.host.sandbox.processes.memory_and_disk_monitor import resident_me
 from handtools.mcp.remote_toolbox import narrowed_toolbox
 from handtools.runtime.executor import result_of_error
 from handtools.runtime.policy import Policy
-from handtools.toolbox import CODING, Toolbox, local_workspace
+from handtools.toolbox import CODING, Toolbox, ToolsByName, local_workspace
 
 QUOTA_SECONDS = 2.0
 """Before a call that changes something, disk usage is measured again if it is older than this."""
@@ -53,7 +53,7 @@ class WorkspaceHost:
         store: WorkspaceStore,
         *,
         limits: HostLimits | None = None,
-        tools: Sequence[AnyTool] = CODING,
+        tools: Sequence[AnyTool | str] = CODING,
         policy: Policy | None = None,
         runner: str = "",
         log: LogStore | None = None,
@@ -69,6 +69,7 @@ class WorkspaceHost:
         self.incarnation = secrets.token_hex(8)
         """Random id of this run of the host. A client that knows another id talked to an earlier process."""
         self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
+        self._tools_by_name = ToolsByName(tools)
         self._turns = CallTurns(self.limits.turns)
         self._slots = WorkspaceSlots(
             store,
@@ -415,7 +416,8 @@ class WorkspaceHost:
         return Toolbox(self._tools, workspace=workspace, policy=self._policy)
 
     def _is_changing_tool(self, tool: str) -> bool:
-        return any(each.name == tool and not each.reads_only for each in self._tools)
+        found = self._tools_by_name.get(tool)
+        return found is not None and not found.reads_only
 
     async def _check_quota(self, slot: WorkspaceSlot, tool: str) -> None:
         if time.monotonic() - slot.measured > QUOTA_SECONDS:

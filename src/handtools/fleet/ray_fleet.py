@@ -146,7 +146,7 @@ class HostActor:
 
                 top, node = Path(self._settings.folder), ray.get_runtime_context().get_node_id()
                 log = self._make_log_store()
-                names = [tool.name for tool in CODING]
+                names = list(CODING)
                 metrics = HostMetrics(RayMetricRegistry(ray.get_runtime_context().get_actor_name()), names)
                 if log is not None:
                     await to_thread.run_sync(_remove_abandoned_workspaces, top)

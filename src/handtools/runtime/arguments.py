@@ -4,14 +4,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from handtools.core.dialects.dialect_tool import DialectTool
 from handtools.core.errors import InvalidInput
 from handtools.core.tool import AnyTool
 from handtools.text.paths import similar_names
+
+if TYPE_CHECKING:
+    from handtools.core.dialects.dialect_tool import DialectTool
 
 _FILE = (
     "file_path", "filepath", "file", "filename", "file_name", "target_file", "absolute_path", "relative_path",
@@ -143,7 +145,7 @@ def _snake(name: str) -> str:
     return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
-def validate_arguments(tool: AnyTool | DialectTool, args: Mapping[str, Any]) -> BaseModel:
+def validate_arguments(tool: "AnyTool | DialectTool", args: Mapping[str, Any]) -> BaseModel:
     """Validate arguments and return the tool's params model; raises `InvalidInput` with all problems."""
     model: type[BaseModel] = tool.params
     known = parameters_of(model)
@@ -174,7 +176,7 @@ def _empty_path(params: BaseModel) -> list[str]:
 
 
 def _parse_json_text(
-    tool: AnyTool | DialectTool, args: Mapping[str, Any], failure: ValidationError
+    tool: "AnyTool | DialectTool", args: Mapping[str, Any], failure: ValidationError
 ) -> BaseModel | None:
     """Retry validation with lists and objects parsed from JSON strings; None if that fails, too."""
     wanted = {"list_type", "dict_type", "model_type", "model_attributes_type"}

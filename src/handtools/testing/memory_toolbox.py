@@ -100,7 +100,7 @@ def memory_workspace(
 def memory_toolbox(
     files: Mapping[str, bytes] | None = None,
     *,
-    tools: Sequence[AnyTool] = CODING,
+    tools: Sequence[AnyTool | str] = CODING,
     commands: HostCommands | None = None,
     language: HostLanguage | None = None,
     formatters: Formatters | None = None,

@@ -11,7 +11,7 @@ from handtools.core.context import Context
 from handtools.core.errors import AlreadyExists, InvalidInput, NothingToUndo, Stale, UsageError
 from handtools.core.files import FileFacts
 from handtools.core.result import Result
-from handtools.core.tool import Tool, tool
+from handtools.core.tool import AnyTool, Tool, tool
 from handtools.text import lines
 from handtools.text.diffs.unified_diff import dedent_diff_content
 from handtools.text.encoding import without_surrogates
@@ -98,6 +98,12 @@ def text_editor(
 
     name, model = _EDITIONS[edition]
     return replace(text_editor, name=name, params=model, vendor_type=edition)
+
+
+TEXT_EDITORS: dict[str, AnyTool] = {
+    made.name: made for made in (text_editor("text_editor_20250124"), text_editor("text_editor_20250728"))
+}
+"""The newest edition of each name that the vendor's models know."""
 
 
 async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:

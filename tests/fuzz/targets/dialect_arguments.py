@@ -5,11 +5,11 @@ from handtools.core.dialects.all_dialects import DIALECTS
 from handtools.core.errors import InvalidInput, ToolError
 from handtools.runtime.arguments import validate_arguments
 from handtools.runtime.dialect_calls import calls_of_ours
-from handtools.toolbox import EDITORS, EVERYTHING
+from handtools.toolbox import EDITORS, EVERYTHING, built_in_tool
 from tests.fuzz.drawn_values import DrawnValues
 
 ROWS = [row for dialect in DIALECTS.values() for row in dialect]
-TOOLS = (*EVERYTHING, *EDITORS)
+TOOLS = tuple(map(built_in_tool, (*EVERYTHING, *EDITORS)))
 OURS = {tool.name: tool for tool in TOOLS}
 WORDS = [
     *sorted({name for row in ROWS for name in row.schema.get("properties", ())}),

@@ -168,7 +168,7 @@ async def test_a_host_that_a_command_reaches_is_announced():
 
 @pytest.mark.claim("bash.dedicated")
 def test_the_prompt_steers_to_the_dedicated_tools():
-    offered = {tool.name for tool in CODING}
+    offered = set(CODING)
     named = re.search(r"For files use (.*), not (.*)\.", bash.prompt)
     assert set(re.findall(r"`(\w+)`", named[1])) == {"read", "write", "edit", "grep", "find"} <= offered
     assert set(re.findall(r"\w+", named[2])) > {"cat", "head", "tail", "echo", "sed"}

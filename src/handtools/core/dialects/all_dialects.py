@@ -1,8 +1,8 @@
 """The dialects by name."""
 
 from collections.abc import Mapping
-from typing import Literal
 
+from handtools.core.dialects import DialectName
 from handtools.core.dialects.anthropic import (
     AGENT_TOOLSET_20260401,
     ANTHROPIC,
@@ -17,20 +17,6 @@ from handtools.core.dialects.openai import OPENAI, OPENAI_FREEFORM, OPENAI_FUNCT
 from handtools.core.dialects.opencode import OPENCODE
 from handtools.core.dialects.pi import PI
 
-DialectName = Literal[
-    "anthropic",
-    "anthropic_20250429",
-    "anthropic_20250124",
-    "agent_toolset_20260401",
-    "openai",
-    "openai_freeform",
-    "openai_functions",
-    "claude_code",
-    "codex",
-    "gemini_cli",
-    "opencode",
-    "pi",
-]
 DIALECTS: Mapping[DialectName, Dialect] = {
     "anthropic": ANTHROPIC,
     "anthropic_20250429": ANTHROPIC_20250429,

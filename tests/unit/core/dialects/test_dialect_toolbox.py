@@ -32,7 +32,7 @@ def test_a_vendors_tool_is_offered_where_ours_are(root):
     assert names(reading(root).in_dialect("claude_code")) == ["Read", "Glob", "Grep"]
     assert names(coding(root).in_dialect("codex"))[0] == "exec_command"
     assert names(
-        memory_toolbox(FILES, tools=[one for one in CODING if one.name != "jobs"]).in_dialect("codex")
+        memory_toolbox(FILES, tools=[name for name in CODING if name != "jobs"]).in_dialect("codex")
     ) == [
         "apply_patch",
         "view_image",
