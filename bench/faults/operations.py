@@ -13,7 +13,7 @@ from bench.faults.scene import KEPT, Answer, Operation, Scene
 from handtools import Call, Change, ChangeSet
 from handtools.core.errors import HandtoolsError
 from handtools.fleet.fork_merge import merge_fork
-from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, ship_workspace
+from handtools.fleet.workspace_recovery import ShippedPosition, recover_workspace, store_new_changes
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.journal import RetentionLimits
 from handtools.runtime.journal.change_entries import Transaction
@@ -192,7 +192,10 @@ def _store(scene: Scene, kind: Any) -> str:
         (source / name).write_text(text)
     scene.store = WorkspaceStore(scene.folder / "fleet", kind=kind)
     parent = scene.store.create(scene.store.templates.add_folder(source).digest, name="parent")
-    scene.memory |= {"root": scene.store.root("parent"), "state": scene.store.state("parent")}
+    scene.memory |= {
+        "root": scene.store.files_folder("parent"),
+        "state": scene.store.state_folder("parent"),
+    }
     shutil.rmtree(source)
     return parent.id
 
@@ -219,13 +222,13 @@ async def _forked(scene: Scene, answer: Answer) -> list[str]:
     """A fork is there and whole, or can be made; the parent can be written to and is not changed."""
     wrong = []
     if not answer.ok:
-        if "fork" in scene.store.names():
+        if "fork" in scene.store.workspace_names():
             await to_thread.run_sync(scene.store.remove, "fork")
         second = await _fork(scene, "")
         if not second.ok:
             return [f"can't be forked now: {second.text} (before: {answer.text})"]
     parent = scene.tree()
-    fork = Scene(scene.folder, memory={"root": scene.store.root("fork")})
+    fork = Scene(scene.folder, memory={"root": scene.store.files_folder("fork")})
     if fork.tree() != parent:
         wrong.append("the fork is not as its parent")
     (fork.root / "a.txt").write_text("of the fork\n")
@@ -240,7 +243,7 @@ async def _forked(scene: Scene, answer: Answer) -> list[str]:
 async def _two(scene: Scene, kind: Any) -> None:
     await _parent(scene, kind)
     scene.store.fork("parent", names=["fork"])
-    fork = scene.store.root("fork")
+    fork = scene.store.files_folder("fork")
     (fork / "c" / "d.txt").write_text("of the fork\n")
     (fork / "n").mkdir()
     (fork / "n" / "new.txt").write_text("new\n")
@@ -278,14 +281,14 @@ async def _logged(scene: Scene) -> None:
     scene.open()
     await scene.call("edit", EDIT)
     log = scene.memory["log"] = LogStore(f"file://{scene.folder}/log")
-    log.put_template(scene.store.templates.get(scene.store.get(parent).template))
-    log.begin(parent, LogHead(scene.store.get(parent).template))
+    log.put_template(scene.store.templates.get_template(scene.store.get_record(parent).template))
+    log.create_log(parent, LogHead(scene.store.get_record(parent).template))
     scene.memory["shipped"] = ShippedPosition()
 
 
 async def _ship(scene: Scene, _: str) -> Answer:
     journal, shipped = scene.box.workspace.journal, scene.memory["shipped"]
-    ship = partial(ship_workspace, scene.memory["log"], scene.store, "parent", journal=journal)
+    ship = partial(store_new_changes, scene.memory["log"], scene.store, "parent", journal=journal)
     try:
         scene.memory["shipped"] = await to_thread.run_sync(
             lambda: ship(shipped=shipped, writer="this host")
@@ -303,7 +306,7 @@ async def _shipped(scene: Scene, _: Answer) -> list[str]:
     elsewhere = WorkspaceStore(scene.folder / "elsewhere", kind="copy")
     log = scene.memory["log"]
     recovered = recover_workspace(elsewhere, log, "parent", log.head("parent"), writer="another host")
-    there = Scene(scene.folder, memory={"root": elsewhere.root("parent")})
+    there = Scene(scene.folder, memory={"root": elsewhere.files_folder("parent")})
     elsewhere.close_all()
     return (
         [] if recovered and there.tree() == scene.tree() else ["another host makes another workspace of it"]

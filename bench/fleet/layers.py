@@ -26,7 +26,7 @@ def rows(*, quick: bool) -> Iterator[Figure]:
             (place / f"f{number}.py").write_text(f"value = {number}\n")
         store = WorkspaceStore(Path(folder, "fleet"))
         template = store.templates.add_folder(source).digest
-        if store.kind != "overlay":
+        if store.new_workspace_kind != "overlay":
             print("fleet: overlays can't be mounted here; the rows of layers are left out.")
             return
         try:
@@ -41,7 +41,7 @@ def _rows(store: WorkspaceStore, template: str, rounds: int) -> Iterator[Figure]
     for _ in range(rounds):
         began = time.perf_counter()
         made = store.create(template)
-        os.listdir(store.root(made.id))
+        os.listdir(store.files_folder(made.id))
         taken.append(time.perf_counter() - began)
         disk.append(_disk_bytes(store, made.id))
     name = f"workspace of a template of {TEMPLATE_FILES:,} files"
@@ -50,20 +50,20 @@ def _rows(store: WorkspaceStore, template: str, rounds: int) -> Iterator[Figure]
     taken = []
     for number in range(3):
         parent = store.create(template)
-        (store.root(parent.id) / "changed.txt").write_text(str(number))
+        (store.files_folder(parent.id) / "changed.txt").write_text(str(number))
         began = time.perf_counter()
         forks = store.fork(parent.id, FORKS)
         taken.append(time.perf_counter() - began)
         for fork in forks:
-            assert (store.root(fork.id) / "changed.txt").read_text() == str(number)
+            assert (store.files_folder(fork.id) / "changed.txt").read_text() == str(number)
     yield Figure(name=f"fork of {FORKS}", value=statistics.median(taken), unit="s", goal=1.0)
 
 
 def _disk_bytes(store: WorkspaceStore, name: str) -> int:
     """What a workspace's own folders take, without looking through its mount."""
     total = 0
-    place = store.root(name).parent
+    place = store.files_folder(name).parent
     for top, folders, files in os.walk(place):
-        folders[:] = [each for each in folders if Path(top, each) != store.root(name)]
+        folders[:] = [each for each in folders if Path(top, each) != store.files_folder(name)]
         total += sum(os.lstat(Path(top, each)).st_blocks * 512 for each in (*folders, *files))
     return total

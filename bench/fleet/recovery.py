@@ -34,7 +34,7 @@ async def rows(*, quick: bool) -> AsyncIterator[Figure]:
         for number in range(ROUNDS):
             for calls, times in taken.items():
                 times.append(await _recovery(log, Path(folder, f"host{number}-{calls}"), f"calls{calls}"))
-        objects = log.objects(f"calls{many}")
+        objects = log.list_log_objects(f"calls{many}")
     few, long = (statistics.median(times) * 1000 for times in taken.values())
     yield Figure(name=f"recovery of a workspace with {FEW} calls", value=few, unit="ms")
     yield Figure(name=f"recovery of a workspace with {many:,} calls", value=long, unit="ms")

@@ -32,7 +32,7 @@ class HandtoolsSandbox(SandboxEnvironment):
     def __init__(self, workspace: str) -> None:
         super().__init__()
         self.workspace, self.root = workspace, self.store.open(workspace)
-        made = local_workspace(self.root, state=self.store.state(workspace), separate_streams=True)
+        made = local_workspace(self.root, state=self.store.state_folder(workspace), separate_streams=True)
         # Nobody sits beside an evaluation.
         self.toolbox = Toolbox(CODING, workspace=made, policy=Policy(unattended="deny"))
 

@@ -39,7 +39,7 @@ async def fleet_toolbox(store: WorkspaceStore, policy: Policy | None = None):
     try:
         name = await client.create(store.templates.digests()[0])
         async with FleetToolbox(client, name) as box:
-            yield box, store.root(name)
+            yield box, store.files_folder(name)
     finally:
         await client.aclose()
         await server.aclose()

@@ -44,7 +44,7 @@ async def test_a_batch_runs_on_a_cluster_with_less_room_than_tasks(
             assert isinstance(fleet, Fleet)
             runner = BatchRunner(tasks, fleet=fleet, agent=agent, folder=folder, settings=settings)
             progress = await runner.run()
-            assert [await client.names() for client in fleet.hosts.values()] == [[]]
+            assert [await client.workspace_names() for client in fleet.hosts.values()] == [[]]
         assert (progress.passed, progress.failed, progress.errors) == (3, 1, 0)
         for result in folder.results.values():
             assert (result.changed, result.calls) == (["out.txt"], 1)

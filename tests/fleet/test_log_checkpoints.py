@@ -12,7 +12,7 @@ from handtools.core.call import Call
 from handtools.fleet import workspace_recovery
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_server import HostMethods
-from handtools.fleet.templates import content_digest
+from handtools.fleet.templates import digest_of_folder
 from handtools.fleet.workspace_log import LogStore
 from handtools.fleet.workspaces import WorkspaceStore
 from tests.fleet.conftest import Hosts, call
@@ -36,22 +36,22 @@ async def test_a_shortened_log_has_all_files_all_results_and_undo(
 ) -> None:
     first, second = hosts(), hosts()
     name = await first.create(await first.add_template("folder", str(source)), name="w")
-    before = content_digest(first.store.root(name))
+    before = digest_of_folder(first.store.files_folder(name))
     removed = await call(first, name, "bash", command="rm -r pkg; head -c 3000000 /dev/urandom > large")
     assert removed.status == "ok", removed.text
     long = await call(first, name, "bash", command="seq 100000")
     calls = await written(first, name, range(20))
-    left = content_digest(first.store.root(name))
-    assert len(log.objects(name).segments) <= 8
+    left = digest_of_folder(first.store.files_folder(name))
+    assert len(log.list_log_objects(name).segments) <= 8
 
     assert "99999" in (await call(second, name, "read", path=long.details.output_path, offset=99999)).text
-    assert content_digest(second.store.root(name)) == left
+    assert digest_of_folder(second.store.files_folder(name)) == left
     for each in calls:
         assert (await second.call(name, each, sent_to=first.incarnation)).status == "ok"
     for _ in range(len(calls) + 1):
         undone = await call(second, name, "undo")
         assert undone.status == "ok", undone.text
-    assert content_digest(second.store.root(name)) == before
+    assert digest_of_folder(second.store.files_folder(name)) == before
 
 
 async def test_a_host_that_was_overtaken_long_ago_can_store_nothing(
@@ -67,12 +67,14 @@ async def test_a_host_that_was_overtaken_long_ago_can_store_nothing(
     third = hosts()
     await call(third, name, "read", path="1.txt")
     await written(third, name, range(2, 30))
-    assert len(log.objects(name).segments) < 20
+    assert len(log.list_log_objects(name).segments) < 20
     late = await call(second, name, "write", path="late.txt", content="late\n")
     assert late.fault.code == "unknown_outcome"
     fourth = hosts()
     await call(fourth, name, "read", path="1.txt")
-    assert content_digest(fourth.store.root(name)) == content_digest(third.store.root(name))
+    assert digest_of_folder(fourth.store.files_folder(name)) == digest_of_folder(
+        third.store.files_folder(name)
+    )
 
 
 class InterruptedLog(LogStore):
@@ -80,8 +82,8 @@ class InterruptedLog(LogStore):
 
     then: Callable[[], object] | None = None
 
-    def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
-        found = super().segments(name, numbers)
+    def read_segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
+        found = super().read_segments(name, numbers)
         if self.then is not None:
             then, self.then = self.then, None
             then()
@@ -101,7 +103,9 @@ async def test_a_log_that_is_shortened_while_it_is_read_is_read_again(tmp_path: 
         more = written(first, name, range(2, 5))
         slow.then = lambda: asyncio.run_coroutine_threadsafe(more, loop).result(60)
         assert "4" in (await call(second, name, "read", path="4.txt")).text
-        assert content_digest(second.store.root(name)) == content_digest(first.store.root(name))
+        assert digest_of_folder(second.store.files_folder(name)) == digest_of_folder(
+            first.store.files_folder(name)
+        )
         late = await call(first, name, "write", path="late.txt", content="late\n")
         assert late.fault.code == "unknown_outcome"
     finally:
@@ -122,16 +126,16 @@ async def test_a_fork_keeps_what_it_began_with_when_its_parents_log_is_shortened
     await call(first, fork, "edit", path="a.txt", old_string="three\n", new_string="line 3\n")
     await call(first, fork, "bash", command="rm 1.txt")
     await written(first, fork, range(40, 60))
-    left = content_digest(first.store.root(fork))
+    left = digest_of_folder(first.store.files_folder(fork))
     await first.remove(name)
     assert log.collect_garbage(min_age=0) == 0, "the fork needs it"
     # Asked for once more, as after a lost answer, it is the same fork.
     await second.diff(fork)
-    assert content_digest(second.store.root(fork)) == left
+    assert digest_of_folder(second.store.files_folder(fork)) == left
     await second.remove(fork)
     assert log.collect_garbage() == 0, "not before a day is over"
     assert log.collect_garbage(min_age=0) == 2
-    assert log.head(name) is log.head(fork) is None
+    assert log.read_head(name) is log.read_head(fork) is None
 
 
 def removed_days_ago(folder: Path, name: str) -> None:
@@ -152,7 +156,7 @@ async def test_a_host_deletes_the_logs_that_nobody_needs_and_no_others(
             await written(first, name, range(6))
         (fork,) = await first.fork("parent", names=["fork"])
         await written(first, fork, range(10, 13))
-        left = {each: content_digest(first.store.root(each)) for each in (fork, "kept")}
+        left = {each: digest_of_folder(first.store.files_folder(each)) for each in (fork, "kept")}
         for name in ("gone", "parent", "late"):
             await first.remove(name)
         for name in ("gone", "parent"):
@@ -164,17 +168,19 @@ async def test_a_host_deletes_the_logs_that_nobody_needs_and_no_others(
             day.rename(day.with_name("2020-01-01"))
         # Another host begins to work, and with that to look.
         assert (await call(second, "kept", "read", path="1.txt")).status == "ok"
-        while log.objects("gone").is_ended:
+        while log.list_log_objects("gone").is_ended:
             await asyncio.sleep(0)
-        assert log.head("gone") is None and not any((tmp_path / "log/workspaces/gone").iterdir())
-        assert log.objects("parent").is_ended and log.head("parent"), "the fork begins with it"
-        assert log.objects("late").is_ended and log.head("late"), "a day is not over"
+        assert log.read_head("gone") is None and not any((tmp_path / "log/workspaces/gone").iterdir())
+        assert log.list_log_objects("parent").is_ended and log.read_head("parent"), (
+            "the fork begins with it"
+        )
+        assert log.list_log_objects("late").is_ended and log.read_head("late"), "a day is not over"
         await second.diff(fork)
-        assert {each: content_digest(second.store.root(each)) for each in left} == left
+        assert {each: digest_of_folder(second.store.files_folder(each)) for each in left} == left
         # It is done for today, whoever asks; the next day's is not in the way.
         removed_days_ago(tmp_path / "log", "late")
         assert log.collect_daily_garbage() is None
-        assert log.head("late")
+        assert log.read_head("late")
         assert len(list((tmp_path / "log" / "collections").iterdir())) == 1
     finally:
         for host in (first, second):
@@ -192,11 +198,11 @@ async def test_who_asks_for_a_workspace_again_gets_the_one_with_its_calls(
     await written(first, name, range(2))
     await written(first, fork, range(2, 4))
     assert await second.create(template, name="w") == name
-    assert (second.store.root(name) / "1.txt").exists()
+    assert (second.store.files_folder(name) / "1.txt").exists()
     assert await second.fork(name, names=["f", "g"]) == ["f", "g"]
-    assert (second.store.root("f") / "3.txt").exists()
-    assert not (second.store.root("f") / "1.txt").exists()
-    assert (second.store.root("g") / "1.txt").exists()
+    assert (second.store.files_folder("f") / "3.txt").exists()
+    assert not (second.store.files_folder("f") / "1.txt").exists()
+    assert (second.store.files_folder("g") / "1.txt").exists()
 
 
 async def test_what_a_person_allowed_is_stored(tmp_path: Path, source: Path) -> None:
@@ -210,7 +216,7 @@ async def test_what_a_person_allowed_is_stored(tmp_path: Path, source: Path) -> 
         answer = {"id": asked.id, "allow": True, "remember": "", "message": "", "fingerprint": ""}
         await HostMethods(first).resume({"workspace": name, **answer})
         assert (await second.call(name, asked)).status == "ok"
-        assert (second.store.root(name) / ".envrc").read_text() == "x\n"
+        assert (second.store.files_folder(name) / ".envrc").read_text() == "x\n"
     finally:
         first.store.close_all()
         second.store.close_all()

@@ -21,7 +21,7 @@ from handtools.core.errors import UsageError
 from handtools.fleet import frames
 from handtools.fleet.drain import drain_host
 from handtools.fleet.fair_call_queue import TurnLimits
-from handtools.fleet.fleet_status import fleet_status
+from handtools.fleet.fleet_status import query_all_hosts
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import HostClient
@@ -104,12 +104,12 @@ async def test_hosts_are_replaced_one_after_another_and_every_call_is_there(
     for host in ("h0", "h1"):
         moves = await drain_host(fleet, host)
         assert moves and not [move for move in moves if move.problem]
-        assert (await fleet.client(host).status()).workspaces == 0
+        assert (await fleet.client_by_host_name(host).status()).workspaces == 0
         await fleet.restart_host(host, upgraded)
     is_over.set()
     await asyncio.gather(*workers)
 
-    statuses = await fleet_status(fleet)
+    statuses = await query_all_hosts(fleet)
     assert {each.status.version for each in statuses if each.status} == {NEW_VERSION}
     # Another driver, which has followed none of the moves, finds the same.
     other = Fleet.connect("operated")
@@ -117,7 +117,7 @@ async def test_hosts_are_replaced_one_after_another_and_every_call_is_there(
         read = await other.toolbox(box.workspace_name).call("bash", {"command": "cat log.txt"})
         assert read.text.partition("\nExit")[0].split() == answered[box.workspace_name]
         assert len(answered[box.workspace_name]) > 2
-    merged = await other.client_of(forked.workspace_name).merge(forked.workspace_name)
+    merged = await other.client_for_workspace(forked.workspace_name).merge(forked.workspace_name)
     assert merged.changed == ()
     await other.aclose()
 
@@ -175,7 +175,7 @@ async def test_a_host_without_another_is_not_drained(cluster: Any, tmp_path: Pat
     try:
         with pytest.raises(UsageError, match="no other host"):
             await drain_host(alone, "h0")
-        assert not (await alone.client("h0").status()).draining
+        assert not (await alone.client_by_host_name("h0").status()).draining
         with pytest.raises(UsageError, match="has no host 'h7'"):
             await drain_host(alone, "h7")
     finally:
@@ -240,7 +240,7 @@ async def test_who_speaks_another_protocol_is_told_what_to_do(
     address = await server.start(f"unix:{tmp_path}/socket")
     try:
         reader, writer = await asyncio.open_unix_connection(f"{tmp_path}/socket")
-        writer.write(frames.frame({"token": "token", "protocol": spoken}))
+        writer.write(frames.encode_frame({"token": "token", "protocol": spoken}))
         answer = json.loads((await reader.read())[4:])
         writer.close()
         assert "with protocol version 1; your handtools uses another. Next:" in answer["error"]["message"]

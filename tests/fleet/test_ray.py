@@ -57,7 +57,7 @@ async def test_calls_go_directly_or_through_ray_and_hosts_survive_a_lost_node(
         other = Fleet.connect("f", direct=False)
         seen = await other.toolbox(boxes[1].workspace_name).call("read", {"path": "log.txt"})
         assert "1" in seen.text
-        assert other.client_of(boxes[1].workspace_name).through_ray == 1
+        assert other.client_for_workspace(boxes[1].workspace_name).through_ray == 1
         forks = await fleet.fork(boxes[0].workspace_name, 2)
         await forks[0].call("write", {"path": "fork.txt", "content": "f\n"})
 

@@ -7,7 +7,7 @@ import pytest
 from handtools.core.call import Call
 from handtools.core.errors import NotFound, StorageFault
 from handtools.fleet import workspace_log
-from handtools.fleet.templates import content_digest
+from handtools.fleet.templates import digest_of_folder
 from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
 from tests.fleet.conftest import Hosts, call
 from tests.fleet.s3_server import fsspec_options, s3_server
@@ -37,20 +37,20 @@ async def test_another_host_has_the_same_files_and_the_same_record(hosts: Hosts,
     )
     await call(first, name, "write", path="made/by/write.txt", content="w\n")
     await call(first, name, "undo")
-    before = content_digest(first.store.root(name))
+    before = digest_of_folder(first.store.files_folder(name))
 
     again = await second.call(name, made, tenant="red")
     assert (again.status, again.text) == (ran.status, ran.text)
-    assert content_digest(second.store.root(name)) == before
+    assert digest_of_folder(second.store.files_folder(name)) == before
     # It goes on there as it would have gone on here, undo included.
     await call(second, name, "edit", path="a.txt", old_string="three\n", new_string="drei\n")
     assert (await call(second, name, "undo")).status == "ok"
-    assert content_digest(second.store.root(name)) == before
+    assert digest_of_folder(second.store.files_folder(name)) == before
     with pytest.raises(NotFound):
         await second.diff(name, tenant="blue")
     third = hosts()
     assert [each.path for each in await third.diff(name)] == [each.path for each in await second.diff(name)]
-    assert content_digest(third.store.root(name)) == before
+    assert digest_of_folder(third.store.files_folder(name)) == before
     # What was moved aside in place of a copy has come along: large files and whole folders are brought back, too.
     undone = await call(third, name, "undo")
     assert undone.status == "ok", undone.text
@@ -61,9 +61,9 @@ async def test_a_workspace_is_not_put_together_for_another_tenant(hosts: Hosts, 
     name = await first.create(await first.add_template("folder", str(source)), name="w", tenant="red")
     with pytest.raises(NotFound):
         await second.diff(name, tenant="blue")
-    assert second.store.names() == []
+    assert second.store.workspace_names() == []
     assert (await second.call(name, Call(tool="now", args={}), tenant="red")).status == "ok"
-    assert second.store.names() == [name]
+    assert second.store.workspace_names() == [name]
 
 
 async def test_a_fork_comes_back_with_what_it_began_with(hosts: Hosts, source: Path) -> None:
@@ -76,17 +76,17 @@ async def test_a_fork_comes_back_with_what_it_began_with(hosts: Hosts, source: P
     (inner,) = await first.fork(fork, names=["g"])
     await call(first, inner, "write", path="inner.txt", content="inner\n")
 
-    digests = {each: content_digest(first.store.root(each)) for each in (name, fork, inner)}
+    digests = {each: digest_of_folder(first.store.files_folder(each)) for each in (name, fork, inner)}
     await second.diff(inner)
     assert [each.path for each in await second.diff(fork)] == ["n.txt"]
     assert [each.path for each in await second.diff(inner)] == ["inner.txt"]
     await second.diff(name)
-    assert {each: content_digest(second.store.root(each)) for each in digests} == digests
-    done = await second.merge(inner)
+    assert {each: digest_of_folder(second.store.files_folder(each)) for each in digests} == digests
+    done = await second.merge_or_promote_fork(inner)
     assert done.changed == ("inner.txt",)
     third = hosts()
     await third.diff(fork)
-    assert (third.store.root(fork) / "inner.txt").read_text() == "inner\n"
+    assert (third.store.files_folder(fork) / "inner.txt").read_text() == "inner\n"
 
 
 async def test_the_longest_names_come_back_too(hosts: Hosts, source: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_host_that_was_overtaken_lets_go(hosts: Hosts, source: Path) -> 
     assert late.fault.code == "unknown_outcome"
     # It comes back as the log says, without what was never stored.
     assert (await call(first, name, "read", path="second.txt")).status == "ok"
-    assert not (first.store.root(name) / "first.txt").exists()
+    assert not (first.store.files_folder(name) / "first.txt").exists()
 
 
 async def test_an_unknown_outcome_is_said_and_stays_the_last_word(hosts: Hosts, source: Path) -> None:
@@ -118,13 +118,13 @@ async def test_an_unknown_outcome_is_said_and_stays_the_last_word(hosts: Hosts, 
     for _ in range(2):
         unknown = await second.call(name, lost, sent_to=first.incarnation)
         assert unknown.fault.code == "unknown_outcome"
-    assert not (second.store.root(name) / "log.txt").exists()
+    assert not (second.store.files_folder(name) / "log.txt").exists()
     # A look, and what its caller says may be repeated, is run.
     look = Call(tool="read", args={"path": "a.txt"})
     assert (await second.call(name, look, sent_to=first.incarnation)).status == "ok"
     repeated = Call(tool="bash", args={"command": "echo x >> log.txt"}, metadata={"retryable": True})
     assert (await second.call(name, repeated, sent_to=first.incarnation)).status == "ok"
-    assert (second.store.root(name) / "log.txt").read_text() == "x\n"
+    assert (second.store.files_folder(name) / "log.txt").read_text() == "x\n"
 
 
 async def test_a_host_begins_again_from_the_log_and_not_from_what_it_left_on_disk(
@@ -133,7 +133,7 @@ async def test_a_host_begins_again_from_the_log_and_not_from_what_it_left_on_dis
     first = hosts()
     name = await first.create(await first.add_template("folder", str(source)), name="w")
     await call(first, name, "write", path="n.txt", content="1\n")
-    (first.store.root(name) / "n.txt").write_text("never promised\n")
+    (first.store.files_folder(name) / "n.txt").write_text("never promised\n")
     await first.aclose()
     again = hosts(first.store.folder)
     assert "1" in (await call(again, name, "read", path="n.txt")).text
@@ -176,29 +176,29 @@ async def test_a_store_that_fails_costs_no_call_and_none_runs_twice(
     assert (await first.call(name, appended)).status == "ok"
     monkeypatch.setattr(LogStore, "_create_object", create)
     await call(first, name, "write", path="last.txt", content="3\n")
-    before = content_digest(first.store.root(name))
+    before = digest_of_folder(first.store.files_folder(name))
     assert (await second.call(name, appended)).status == "ok"
-    assert content_digest(second.store.root(name)) == before
-    assert (second.store.root(name) / "log.txt").read_text() == "once\n"
+    assert digest_of_folder(second.store.files_folder(name)) == before
+    assert (second.store.files_folder(name) / "log.txt").read_text() == "once\n"
 
 
 def test_a_segment_is_written_once(log: LogStore) -> None:
-    log.begin("w", LogHead("t"))
-    log.begin("w", LogHead("t"))
+    log.create_log("w", LogHead("t"))
+    log.create_log("w", LogHead("t"))
     with pytest.raises(SegmentTaken):
-        log.begin("w", LogHead("other"))
-    log.append("w", 0, b"one")
-    log.append("w", 0, b"one")  # the same again, as when an answer was lost
+        log.create_log("w", LogHead("other"))
+    log.append_segment("w", 0, b"one")
+    log.append_segment("w", 0, b"one")  # the same again, as when an answer was lost
     with pytest.raises(SegmentTaken):
-        log.append("w", 0, b"two")
-    assert (log.segment("w", 0), log.segment("w", 1)) == (b"one", None)
+        log.append_segment("w", 0, b"two")
+    assert (log.read_segment("w", 0), log.read_segment("w", 1)) == (b"one", None)
 
 
 def test_an_object_is_read_with_one_request(tmp_path: Path) -> None:
     with s3_server(tmp_path) as port:
         log = LogStore("s3://fleet/one", **fsspec_options(port))
-        log.append("w", 0, b"segment")
-        assert log.segment("w", 0) == b"segment"
+        log.append_segment("w", 0, b"segment")
+        assert log.read_segment("w", 0) == b"segment"
     lines = (tmp_path / "s3.log").read_text("utf-8").splitlines()
     asked = [line for line in lines if "/00000000" in line and "PUT" not in line]
     assert len(asked) == 1, asked

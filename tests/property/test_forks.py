@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from handtools.fleet.templates import content_digest
+from handtools.fleet.templates import digest_of_folder
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.host.sandbox.overlay.overlay_mount import overlay_mount_problem
 
@@ -59,7 +59,7 @@ class Forks(RuleBasedStateMachine):
         above = os.path.dirname(path)
         if (above and model.get(above, b"") is not None) or model.get(path, b"") is None:
             return
-        _make(self.store.root(name), path, data)
+        _make(self.store.files_folder(name), path, data)
         model[path] = data
 
     @rule(name=names, path=PATHS)
@@ -67,12 +67,12 @@ class Forks(RuleBasedStateMachine):
         model = self.models[name]
         above = os.path.dirname(path)
         if path not in model and (not above or model.get(above, b"") is None):
-            _make(self.store.root(name), path, None)
+            _make(self.store.files_folder(name), path, None)
             model[path] = None
 
     @rule(name=names, path=PATHS)
     def remove(self, name: str, path: str) -> None:
-        place, model = self.store.root(name) / path, self.models[name]
+        place, model = self.store.files_folder(name) / path, self.models[name]
         if path in model:
             shutil.rmtree(place) if model[path] is None else place.unlink()
             for each in _below(model, path):
@@ -86,7 +86,7 @@ class Forks(RuleBasedStateMachine):
             return
         if above and model.get(above, b"") is not None:
             return
-        shutil.move(self.store.root(name) / path, self.store.root(name) / to)
+        shutil.move(self.store.files_folder(name) / path, self.store.files_folder(name) / to)
         for each in _below(model, path):
             model[to + each[len(path) :]] = model.pop(each)
 
@@ -108,10 +108,10 @@ class Forks(RuleBasedStateMachine):
     @invariant()
     def all_are_as_they_should_be(self) -> None:
         for name, model in self.models.items():
-            assert _read(self.store.root(name)) == model
+            assert _read(self.store.files_folder(name)) == model
 
     def teardown(self) -> None:
-        assert content_digest(self.template.tree) == self.template.digest
+        assert digest_of_folder(self.template.tree) == self.template.digest
         self.store.close_all()
         shutil.rmtree(self.folder)
 

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.fleet.image_layers import OPAQUE_NAME, WHITEOUT_PREFIX, ImageNode, ImageTree, walk_image
+from handtools.fleet.image_layers import (
+    OPAQUE_NAME,
+    WHITEOUT_PREFIX,
+    ImageNode,
+    ImageTree,
+    walk_image_nodes,
+)
 
 FOLDERS = ("", "a", "b", "a/c")
 NAMES = ("a", "b", "c", "x")
@@ -84,6 +90,8 @@ def _is_below(path: str, folder: str) -> bool:
 def test_layers_give_what_a_dictionary_of_paths_gives(all_layers: list[Layer]) -> None:
     tree = ImageTree()
     for layer in all_layers:
-        tree.apply(layer)
-    found = {path: node.content if node.kind == "file" else None for path, node in walk_image(tree.root)}
+        tree.apply_layer(layer)
+    found = {
+        path: node.content if node.kind == "file" else None for path, node in walk_image_nodes(tree.root)
+    }
     assert found == _modelled(all_layers)

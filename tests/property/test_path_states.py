@@ -198,7 +198,7 @@ def test_of_each_path_the_last_state_is_restored(states: list[PathState], cuts: 
         apply_path_states(folder, base)
         with PathRestore(folder, [[each._replace(data=b"") for each in some] for some in lists]) as restore:
             for number, some in enumerate(lists):
-                restore.write(number, some)
+                restore.write_files_of_step(number, some)
         found = {
             path.removeprefix(f"{folder}/"): (mode, data)
             for path, (mode, _, data) in seen(Path(folder)).items()

@@ -146,7 +146,7 @@ async def add(store: WorkspaceHost, kind: str, source: Path | str) -> str | None
         return None
     except Exception as problem:
         return f"a bug: {type(problem).__name__}: {problem}"
-    return privileged(store.store.templates.tree(digest))
+    return privileged(store.store.templates.files_folder(digest))
 
 
 class State(NamedTuple):
@@ -220,7 +220,7 @@ async def recover(
     shutil.copytree(place.base / "log", folder)
     log = log_store(place, folder.name)
     for packed in segments:
-        log.append(name, max(log.objects(name).segments, default=-1) + 1, packed)
+        log.append_segment(name, max(log.list_log_objects(name).segments, default=-1) + 1, packed)
     change(log, folder)
     other = host(place, on, log=folder.name)
     try:

@@ -63,7 +63,7 @@ async def more_than_there_is_room_for(both: TwoTenants, client: HostClient) -> s
 
 async def templates(both: TwoTenants, client: HostClient) -> str:
     """Make the other's files a template; name templates by paths."""
-    theirs = str(both.store.root(both.theirs))
+    theirs = str(both.store.files_folder(both.theirs))
     said = await _answer(client, "add_template", {"kind": "folder", "source": theirs})
     for digest in (f"../workspaces/{both.theirs}/root", theirs, f"{both.template}/../../workspaces"):
         answer = await _answer(client, "create", {"template": digest, "name": "from-a-path"})
@@ -82,7 +82,7 @@ async def the_others_call_ids(both: TwoTenants, client: HostClient) -> str:
 
 async def tools_at_paths_of_the_other(both: TwoTenants, client: HostClient) -> str:
     """Every tool that takes a path, at the other's files: absolute, relative, through links made by a command."""
-    own, theirs = FleetToolbox(client, both.own), both.store.root(both.theirs)
+    own, theirs = FleetToolbox(client, both.own), both.store.files_folder(both.theirs)
     link = f"ln -s {theirs} tree; ln -s {theirs}/out/file one; ln -s {theirs}/../state s"
     link += f"; ln -s ../../{both.theirs}/state state"
     said = repr(await own.call("bash", {"command": link}))
@@ -114,7 +114,7 @@ async def tools_at_paths_of_the_other(both: TwoTenants, client: HostClient) -> s
 async def what_the_other_keeps(both: TwoTenants, client: HostClient) -> str:
     """Outputs, jobs and sessions of the other, by the names that they have there."""
     own, said = FleetToolbox(client, both.own), ""
-    for kept in (both.store.state(both.theirs)).rglob("outputs/*"):
+    for kept in (both.store.state_folder(both.theirs)).rglob("outputs/*"):
         for path in (
             f"output:{kept.name}",
             f"output:../../../{both.theirs}/state/outputs/{kept.name}",
@@ -138,7 +138,7 @@ async def requested(both: TwoTenants) -> AsyncIterator[tuple[str, list[str]]]:
         await both.renew()
         client = HostClient(both.server.address, "red-token")
         said = await request(both, client)
-        for name in await client.names():
+        for name in await client.workspace_names():
             if name != both.own:
                 await client.remove(name)
         await client.aclose()
@@ -148,6 +148,6 @@ async def requested(both: TwoTenants) -> AsyncIterator[tuple[str, list[str]]]:
 
 async def _answer(client: HostClient, method: str, params: dict[str, Any]) -> str:
     try:
-        return json.dumps(await client.ask(method, params)) + "\n"
+        return json.dumps(await client.request(method, params)) + "\n"
     except HandtoolsError as problem:
         return f'"error" {problem!r}\n'

@@ -75,7 +75,7 @@ def new_tenant_place(base: Path, port: int) -> Place:
 
 
 async def _call(store: WorkspaceStore, name: str, secret: str) -> None:
-    workspace = local_workspace(store.root(name), state=store.state(name))
+    workspace = local_workspace(store.files_folder(name), state=store.state_folder(name))
     async with Toolbox(CODING, workspace=workspace) as box:
         done = await box.call("write", {"path": "theirs.txt", "content": f"{secret}\n"})
         assert done.status == "ok", done.text

@@ -83,7 +83,7 @@ class TwoTenants:
     async def renew(self) -> None:
         """A new workspace for the attacker; what the other has is noted."""
         self.own = await self.host.create(self.template, tenant=ATTACKER)
-        self.scene.attacked_from = self.store.root(self.own)
+        self.scene.attacked_from = self.store.files_folder(self.own)
         self.scene.renew()
         self._before = self._marks()
 
@@ -104,13 +104,13 @@ class TwoTenants:
 
     def environment(self) -> dict[str, str]:
         """Where everything is, but no secret."""
-        place = self.store.root(self.theirs).parent
+        place = self.store.files_folder(self.theirs).parent
         return self.scene.environment() | {
             "STORE": str(self.store.folder),
-            "THEIR_ROOT": str(self.store.root(self.theirs)),
+            "THEIR_ROOT": str(self.store.files_folder(self.theirs)),
             "THEIR_PLACE": str(place),
             "THEIR_JOB": str(self.job),
-            "TEMPLATE": str(self.store.templates.tree(self.template)),
+            "TEMPLATE": str(self.store.templates.files_folder(self.template)),
             "HOST_PID": str(os.getpid()),
             "HOST_SOCKET": f"{self.store.folder}/socket",
             "HOST_PORT": str(self.port),
@@ -123,8 +123,8 @@ class TwoTenants:
         # Also what landed in its own files, and what was kept of its output.
         own = (
             said
-            + b"".join(_contents(self.store.root(self.own)))
-            + b"".join(_contents(self.store.state(self.own)))
+            + b"".join(_contents(self.store.files_folder(self.own)))
+            + b"".join(_contents(self.store.state_folder(self.own)))
         )
         found += [f"read the secret {name}" for name, text in self.secrets.items() if text.encode() in own]
         after = self._marks()
@@ -173,7 +173,7 @@ async def two_tenants(runner: str = "") -> AsyncIterator[TwoTenants]:
         port = int((await on_port.start("tcp:127.0.0.1:0")).rpartition(":")[2])
         digest = await host.add_template("folder", str(_template(base)))
         theirs = await host.create(digest, tenant=VICTIM)
-        scene = TenantScene(store.root(theirs), attacked_from=store.root(theirs) / "work")
+        scene = TenantScene(store.files_folder(theirs), attacked_from=store.files_folder(theirs) / "work")
         both = TwoTenants(store, host, server, digest, theirs, scene, port)
         both.secrets = {
             f"TOKEN of {tenant or 'all'}": token for token, tenant in tokens.items() if tenant != ATTACKER

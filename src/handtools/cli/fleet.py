@@ -184,8 +184,8 @@ async def _fetch_log_rows(
 ) -> tuple[bool, list[Any]]:
     async with connected_fleet(address, name) as fleet:
         if wanted in fleet.hosts:
-            return True, await fleet.client(wanted).host_log(limit=limit)
-        client = fleet.client_of(wanted)
+            return True, await fleet.client_by_host_name(wanted).host_log(limit=limit)
+        client = fleet.client_for_workspace(wanted)
         return False, list(await client.recorded_calls(wanted, limit=limit, before=before))
 
 
@@ -212,10 +212,10 @@ def status(
 
     Example: handtools fleet status evals
     """
-    from handtools.fleet.fleet_status import workspaces_by_tenant
+    from handtools.fleet.fleet_status import workspace_counts_by_tenant
 
     hosts = asyncio.run(_fetch_host_statuses(address, fleet))
-    tenants = workspaces_by_tenant(hosts)
+    tenants = workspace_counts_by_tenant(hosts)
     if as_json:
         rows = [asdict(each) | {"state": each.state} for each in hosts]
         print_json({"fleet": fleet, "hosts": rows, "tenants": tenants})
@@ -234,10 +234,10 @@ def status(
 
 
 async def _fetch_host_statuses(address: str, name: str) -> "list[FleetHostStatus]":
-    from handtools.fleet.fleet_status import fleet_status
+    from handtools.fleet.fleet_status import query_all_hosts
 
     async with connected_fleet(address, name) as fleet:
-        return await fleet_status(fleet)
+        return await query_all_hosts(fleet)
 
 
 def _print_hosts(hosts: "Sequence[FleetHostStatus]") -> None:
@@ -443,7 +443,7 @@ def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
             if progress.restarted:
                 count = number_with_noun(progress.restarted, "task")
                 print_remark(f"{count} interrupted; restarted in a new workspace.")
-        bar.update(row, completed=progress.done, description=_counts_in_words(progress))
+        bar.update(row, completed=progress.finished_count, description=_counts_in_words(progress))
 
     with bar:
         yield show
@@ -478,10 +478,11 @@ def _batch_summary_text(folder: "BatchFolder", tasks: "list[BatchTask]") -> str:
     progress = BatchProgress(len(tasks))
     for task in tasks:
         if task.id in folder.results:
-            progress.count(folder.results[task.id])
+            progress.count_result(folder.results[task.id])
     found = summary_json(folder, tasks)
     return (
-        f"{progress.done} of {number_with_noun(len(tasks), 'task')}: {_counts_in_words(progress) or 'none done'}; "
+        f"{progress.finished_count} of {number_with_noun(len(tasks), 'task')}: "
+        f"{_counts_in_words(progress) or 'none done'}; "
         f"mean score {found['score']:.3f}."
     )
 

@@ -21,7 +21,7 @@ from handtools.core.errors import HandtoolsError, UsageError
 from handtools.core.events import Event, Progressed
 from handtools.fleet.batch_tasks import BatchTask
 from handtools.fleet.fleet_toolbox import FleetToolbox
-from handtools.fleet.host_server import Asked, FrameServer, error_answer
+from handtools.fleet.host_server import Asked, FrameServer, error_response_json
 from handtools.fleet.workspace_mcp import ADDRESS_VARIABLE, TOKEN_VARIABLE, WORKSPACE_VARIABLE
 from handtools.host.programs import end_process_group
 
@@ -40,7 +40,7 @@ class WorkspaceRelay(FrameServer):
         self._opened: dict[str, RelayedWorkspace] = {}
 
     @asynccontextmanager
-    async def opened(self, toolbox: FleetToolbox) -> AsyncIterator[str]:
+    async def token_for_workspace(self, toolbox: FleetToolbox) -> AsyncIterator[str]:
         """Yield a token for a workspace, valid within the block; at the end, running calls are cancelled."""
         token = secrets.token_hex(32)
         relayed = self._opened[token] = RelayedWorkspace(toolbox)
@@ -48,9 +48,9 @@ class WorkspaceRelay(FrameServer):
             yield token
         finally:
             del self._opened[token]
-            await relayed.close()
+            await relayed.refuse_and_cancel_calls()
 
-    def methods_of(self, token: str) -> "RelayedWorkspace | None":
+    def request_handler_for_token(self, token: str) -> "RelayedWorkspace | None":
         found = None
         for known, workspace in self._opened.items():  # no early exit, to prevent timing attacks
             if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
@@ -70,7 +70,7 @@ class RelayedWorkspace:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+    async def handle_request(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
         """Forward a request to the host and return the JSON of its response."""
         try:
             method = asked.get("method")
@@ -86,16 +86,18 @@ class RelayedWorkspace:
 
             told = progressed if asked.get("progress") else None
             with self._track_running_call(asked):
-                answer = await self.toolbox.client.ask(str(method), params, told)
+                answer = await self.toolbox.client.request(str(method), params, told)
             return b'"result":' + json.dumps(answer, separators=(",", ":")).encode()
         except HandtoolsError as problem:
-            return error_answer(problem)
+            return error_response_json(problem)
 
-    async def close(self) -> None:
+    async def refuse_and_cancel_calls(self) -> None:
         """Refuse further requests and cancel running calls."""
         self._is_over = True
         for call_id in self._running:
-            self.toolbox.client.tell("cancel", {"workspace": self.toolbox.workspace_name, "id": call_id})
+            self.toolbox.client.send_without_response(
+                "cancel", {"workspace": self.toolbox.workspace_name, "id": call_id}
+            )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), CANCEL_SECONDS)
 
@@ -188,7 +190,7 @@ class AgentCommand:
         """Run the command to completion. Raises `AgentFailed` if its exit code is not 0."""
         empty = folder / "agent"
         empty.mkdir()
-        async with self._relay.opened(toolbox) as token:
+        async with self._relay.token_for_workspace(toolbox) as token:
             config, asked = folder / MCP_CONFIG_NAME, folder / TASK_NAME
             asked.write_text(task.model_dump_json(), "utf-8")
             config.touch(0o600)
@@ -207,7 +209,7 @@ class AgentCommand:
             finally:
                 config.unlink()
         if code:
-            raise AgentFailed(f"The agent failed with exit code {code}: {_last_words(folder)}")
+            raise AgentFailed(f"The agent failed with exit code {code}: {_end_of_agent_output(folder)}")
 
     def _mcp_config(self, toolbox: FleetToolbox, token: str) -> dict[str, Any]:
         """The MCP configuration in the format that most clients read."""
@@ -258,6 +260,6 @@ async def _terminate_process_group(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _last_words(folder: Path) -> str:
+def _end_of_agent_output(folder: Path) -> str:
     text = (folder / AGENT_LOG_NAME).read_bytes()[-4 * _MAX_LOG_CHARS :].decode(errors="replace").strip()
     return text[-_MAX_LOG_CHARS:] or "it printed nothing."

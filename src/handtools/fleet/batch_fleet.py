@@ -65,7 +65,7 @@ async def open_local_fleet(
 ) -> AsyncIterator[LocalFleet]:
     """Open a host that stores its workspaces in a folder, and delete the folder at the end."""
     store = await to_thread.run_sync(WorkspaceStore, folder)
-    for left in store.names():
+    for left in store.workspace_names():
         await to_thread.run_sync(store.remove, left)
     # A task has one workspace, or two during setup; all of them may be open at once.
     limits = HostLimits(open=max(HostLimits().open, 2 * concurrency))

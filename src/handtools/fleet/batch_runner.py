@@ -66,11 +66,11 @@ class BatchProgress:
     unscored: int = 0
 
     @property
-    def done(self) -> int:
+    def finished_count(self) -> int:
         """The number of tasks that have a result."""
         return self.passed + self.failed + self.errors + self.unscored
 
-    def count(self, result: TaskResult) -> None:
+    def count_result(self, result: TaskResult) -> None:
         if result.error:
             self.errors += 1
         elif result.score is None:
@@ -118,9 +118,9 @@ class BatchRunner:
         waiting = [task for task in self._tasks if task.id not in self._folder.results]
         for task in self._tasks:
             if task.id in self._folder.results:
-                self.progress.count(self._folder.results[task.id])
-        self.progress.earlier = self.progress.done
-        self.progress.restarted = sum(self._folder.is_begun(task.id) for task in waiting)
+                self.progress.count_result(self._folder.results[task.id])
+        self.progress.earlier = self.progress.finished_count
+        self.progress.restarted = sum(self._folder.is_task_begun(task.id) for task in waiting)
         self._on_progress(self.progress)
         queue = iter(waiting)  # shared by all workers, so each takes the next task
 
@@ -137,19 +137,19 @@ class BatchRunner:
         self.progress.running += 1
         self._on_progress(self.progress)
         try:
-            restarted = self._folder.is_begun(task.id)
-            await self._remove_noted(task)
+            restarted = self._folder.is_task_begun(task.id)
+            await self._delete_workspaces_of_earlier_run(task)
             result = await self._result_of_attempt(task, 1, restarted=restarted)
             while result.error and result.attempts <= self._settings.retries:
                 result = await self._result_of_attempt(task, result.attempts + 1, restarted=restarted)
-            self._folder.add(result)
-            self.progress.count(result)
+            self._folder.append_result(result)
+            self.progress.count_result(result)
         finally:
             self.progress.running -= 1
             self._on_progress(self.progress)
 
     async def _result_of_attempt(self, task: BatchTask, number: int, *, restarted: bool) -> TaskResult:
-        began, attempt = time.monotonic(), _Attempt(self._folder.begin(task.id))
+        began, attempt = time.monotonic(), _Attempt(self._folder.create_task_folder(task.id))
         # An agent is third-party code: any exception that it raises is recorded in the task's result.
         [failure] = await asyncio.gather(self._run_attempt(task, attempt), return_exceptions=True)
         if isinstance(failure, BaseException) and not isinstance(failure, HandtoolsError | TimeoutError):
@@ -173,7 +173,7 @@ class BatchRunner:
 
     async def _run_attempt(self, task: BatchTask, attempt: _Attempt) -> None:
         try:
-            toolbox = await self._begin_workspace(task, attempt)
+            toolbox = await self._create_prepared_workspace(task, attempt)
             limit = task.timeout or self._settings.timeout
             deadline = asyncio.timeout(limit)
             try:
@@ -186,12 +186,14 @@ class BatchRunner:
             finally:
                 await self._record_changed_paths(toolbox, attempt)
             if score := task.score or self._settings.score:
-                await self._write_files(toolbox, task.score_files, SCORE_SESSION)
-                attempt.score = _parse_score(await self._bash(toolbox, score, SCORE_SESSION))
+                await self._write_task_files(toolbox, task.score_files, SCORE_SESSION)
+                attempt.score = _score_of_command_result(
+                    await self._run_bash(toolbox, score, SCORE_SESSION)
+                )
         finally:
-            await self._finish_attempt(attempt)
+            await self._save_journal_and_delete_workspaces(attempt)
 
-    async def _begin_workspace(self, task: BatchTask, attempt: _Attempt) -> FleetToolbox:
+    async def _create_prepared_workspace(self, task: BatchTask, attempt: _Attempt) -> FleetToolbox:
         """Create the workspace of a task and set it up.
 
         If there was anything to set up, returns a fork, whose journal and diff contain only the agent's work.
@@ -200,13 +202,13 @@ class BatchRunner:
         first = await self._create_workspace(task, template, attempt)
         if not task.files and not task.setup:
             return first
-        await self._write_files(first, task.files, SETUP_SESSION)
+        await self._write_task_files(first, task.files, SETUP_SESSION)
         if task.setup:
-            result = await self._bash(first, task.setup, SETUP_SESSION)
+            result = await self._run_bash(first, task.setup, SETUP_SESSION)
             if result.details.get("code") != 0:
                 raise UsageError(f"The setup failed: {result.text[-500:]}")
         [fork] = await self._fleet.fork(first.workspace_name)
-        self._note_workspace(task, fork, attempt)
+        self._record_workspace_of_task(task, fork, attempt)
         return fork
 
     async def _create_workspace(self, task: BatchTask, template: str, attempt: _Attempt) -> FleetToolbox:
@@ -221,34 +223,36 @@ class BatchRunner:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _MAX_BUSY_PAUSE_SECONDS)
             else:
-                self._note_workspace(task, made, attempt)
+                self._record_workspace_of_task(task, made, attempt)
                 return made
 
-    def _note_workspace(self, task: BatchTask, toolbox: FleetToolbox, attempt: _Attempt) -> None:
+    def _record_workspace_of_task(self, task: BatchTask, toolbox: FleetToolbox, attempt: _Attempt) -> None:
         attempt.toolboxes.append(toolbox)
-        self._folder.note_workspace(task.id, toolbox.workspace_name)
+        self._folder.record_workspace(task.id, toolbox.workspace_name)
 
     async def _template_digest(self, source: str) -> str:
         """The digest of a template, which is created once for all tasks that use it."""
         if source not in self._templates:
-            named = template_source(source)
+            named = parse_template_source(source)
             self._templates[source] = asyncio.create_task(
                 self._fleet.add_template(named.kind, named.path, commit=named.commit, folder=named.folder)
             )
         return await asyncio.shield(self._templates[source])
 
-    async def _write_files(self, toolbox: FleetToolbox, files: Mapping[str, str], session: str) -> None:
+    async def _write_task_files(
+        self, toolbox: FleetToolbox, files: Mapping[str, str], session: str
+    ) -> None:
         if not files:
             return
         lines = ["set -e"]
         for path, text in files.items():
             target = shlex.quote(path)
             lines += [f"mkdir -p -- $(dirname -- {target})", f"printf %s {shlex.quote(text)} > {target}"]
-        result = await self._bash(toolbox, "\n".join(lines), session)
+        result = await self._run_bash(toolbox, "\n".join(lines), session)
         if result.details.get("code") != 0:
             raise UsageError(f"Can't write the task's files: {result.text[-500:]}")
 
-    async def _bash(self, toolbox: FleetToolbox, command: str, session: str) -> Result[Any]:
+    async def _run_bash(self, toolbox: FleetToolbox, command: str, session: str) -> Result[Any]:
         args = {"command": command, "timeout": self._settings.score_timeout}
         result = await toolbox.call(Call(tool="bash", args=args, session=session))
         if not result.ok:
@@ -260,21 +264,21 @@ class BatchRunner:
         found = await toolbox.client.diff(toolbox.workspace_name)
         attempt.changed = [each.path for each in found if not each.is_folder]
 
-    async def _finish_attempt(self, attempt: _Attempt) -> None:
+    async def _save_journal_and_delete_workspaces(self, attempt: _Attempt) -> None:
         """Save the journal of the agent's workspace, and delete all workspaces of the attempt."""
         try:
             if attempt.toolboxes:
                 last, place = attempt.toolboxes[-1], attempt.folder / JOURNAL_NAME
                 await last.client.fetch_journal(last.workspace_name, place)
                 attempt.has_journal = True
-                attempt.calls, attempt.tokens = await to_thread.run_sync(_calls_and_tokens, place)
+                attempt.calls, attempt.tokens = await to_thread.run_sync(_count_calls_and_tokens, place)
         finally:
             for each in reversed(attempt.toolboxes):
                 await each.client.remove(each.workspace_name)
 
-    async def _remove_noted(self, task: BatchTask) -> None:
+    async def _delete_workspaces_of_earlier_run(self, task: BatchTask) -> None:
         """Delete the workspaces that an interrupted earlier run created for a task."""
-        for name in self._folder.noted_workspaces(task.id):
+        for name in self._folder.recorded_workspaces(task.id):
             with contextlib.suppress(HandtoolsError):
                 await self._fleet.toolbox(name).client.remove(name)
 
@@ -289,12 +293,12 @@ class TemplateSource(NamedTuple):
     """The folder of the image to use; empty for the entire image."""
 
 
-def template_source(source: str) -> TemplateSource:
+def parse_template_source(source: str) -> TemplateSource:
     """Parse a template source: a folder, a tar archive, `REPOSITORY@COMMIT` or `image:FILE`."""
     if not source:
         raise UsageError("No template given. Set one for the batch or in each task.")
     if source.startswith(IMAGE_PREFIX):
-        return _image_source(source.removeprefix(IMAGE_PREFIX))
+        return _parse_image_source(source.removeprefix(IMAGE_PREFIX))
     if os.path.isdir(source):
         return TemplateSource("folder", os.path.abspath(source))
     if os.path.isfile(source):
@@ -308,7 +312,7 @@ def template_source(source: str) -> TemplateSource:
     )
 
 
-def _image_source(named: str) -> TemplateSource:
+def _parse_image_source(named: str) -> TemplateSource:
     """Parse `IMAGE` or `IMAGE#FOLDER`."""
     path, _, folder = (named, "", "") if os.path.exists(named) else named.rpartition("#")
     if not os.path.exists(path):
@@ -316,7 +320,7 @@ def _image_source(named: str) -> TemplateSource:
     return TemplateSource("image", os.path.abspath(path), folder=folder)
 
 
-def _parse_score(result: Result[Any]) -> float:
+def _score_of_command_result(result: Result[Any]) -> float:
     """The score that a score command reports.
 
     It is 0 if the command failed, otherwise the number in its last output line, or 1 if there is none.
@@ -332,7 +336,7 @@ def _parse_score(result: Result[Any]) -> float:
     return score
 
 
-def _calls_and_tokens(state: Path) -> tuple[int, int]:
+def _count_calls_and_tokens(state: Path) -> tuple[int, int]:
     """The number of calls that an agent made according to its journal, and the tokens in their results."""
     journal = open_local_journal(state, state).journal
     count = tokens = 0

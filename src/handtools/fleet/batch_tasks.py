@@ -123,7 +123,7 @@ class BatchFolder:
         if self._lock is None:
             raise UsageError(f"Another run is using {self.path}.")
         try:
-            self._check_settings()
+            self._store_or_compare_settings()
             self.results = self._read_results()
         except BaseException:
             self.__exit__()
@@ -135,7 +135,7 @@ class BatchFolder:
             unlock(self._lock)
             self._lock = None
 
-    def is_begun(self, task: str) -> bool:
+    def is_task_begun(self, task: str) -> bool:
         """Whether any run has started a task."""
         return self.task_folder(task).exists()
 
@@ -146,26 +146,26 @@ class BatchFolder:
             self.path / TASKS_NAME / quote(task, safe=" ").replace(".", "%2E", 1 if task[0] == "." else 0)
         )
 
-    def begin(self, task: str) -> Path:
+    def create_task_folder(self, task: str) -> Path:
         """Create the folder of a task. An existing one, from an earlier attempt, is deleted first."""
         folder = self.task_folder(task)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(0o700, parents=True)
         return folder
 
-    def note_workspace(self, task: str, workspace: str) -> None:
+    def record_workspace(self, task: str, workspace: str) -> None:
         """Record a workspace that was created for a task, so that a later run can delete it."""
         with (self.task_folder(task) / WORKSPACES_NAME).open("a") as file:
             file.write(f"{workspace}\n")
 
-    def noted_workspaces(self, task: str) -> list[str]:
+    def recorded_workspaces(self, task: str) -> list[str]:
         """The workspaces that were created for a task."""
         try:
             return (self.task_folder(task) / WORKSPACES_NAME).read_text().split()
         except FileNotFoundError:
             return []
 
-    def add(self, result: TaskResult) -> None:
+    def append_result(self, result: TaskResult) -> None:
         """Append a result durably (with fsync). From then on, its task is not run again."""
         with (self.path / RESULTS_NAME).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(result)) + "\n")
@@ -173,7 +173,7 @@ class BatchFolder:
             os.fsync(file.fileno())
         self.results[result.id] = result
 
-    def _check_settings(self) -> None:
+    def _store_or_compare_settings(self) -> None:
         """Refuse a folder with results of another batch: they would be reported as results of this one."""
         place = self.path / SETTINGS_NAME
         if not place.exists():
@@ -195,10 +195,10 @@ class BatchFolder:
         whole = data[: data.rfind(b"\n") + 1]
         if whole != data:
             os.truncate(place, len(whole))  # a run was killed while writing a result: that task starts over
-        return {each.id: each for each in _parsed_results(place, whole.splitlines())}
+        return {each.id: each for each in _parse_result_lines(place, whole.splitlines())}
 
 
-def _parsed_results(place: Path, lines: Iterable[bytes]) -> Iterable[TaskResult]:
+def _parse_result_lines(place: Path, lines: Iterable[bytes]) -> Iterable[TaskResult]:
     for number, line in enumerate(lines, 1):
         try:
             yield TaskResult(**json.loads(line))

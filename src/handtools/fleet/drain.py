@@ -44,13 +44,13 @@ async def drain_host(
     """
     if host not in fleet.hosts:
         raise UsageError(f"Fleet {fleet.name!r} has no host {host!r}. It has: {', '.join(fleet.hosts)}.")
-    source = fleet.client(host)
+    source = fleet.client_by_host_name(host)
     if not (await source.status()).has_log:
         raise UsageError(
             f"Fleet {fleet.name!r} stores no logs. Start it with a `log_url` to move workspaces."
         )
-    room = await _free_slots(fleet, host)
-    await source.ask("drain", {})
+    room = await _free_slots_by_host(fleet, host)
+    await source.request("drain", {})
     moves: list[WorkspaceMove] = []
     failed: set[str] = set()
     turns = asyncio.Semaphore(MAX_MOVES_AT_ONCE)
@@ -65,14 +65,18 @@ async def drain_host(
 
     for _ in range(MAX_ROUNDS):
         # A request may have recovered another workspace from its log onto this host in the meantime.
-        found = [each for each in await source.workspaces() if each.name not in failed]
+        found = [each for each in await source.list_workspaces() if each.name not in failed]
         if not found:
             break
-        await asyncio.gather(*(move(name, target) for name, target in _target_hosts(found, room).items()))
+        await asyncio.gather(
+            *(move(name, target) for name, target in _target_host_by_workspace(found, room).items())
+        )
     return moves
 
 
-def _target_hosts(hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]) -> dict[str, str]:
+def _target_host_by_workspace(
+    hosted_workspaces: Sequence[HostedWorkspace], room: dict[str, int]
+) -> dict[str, str]:
     """Choose a target host for each workspace: the one with the most free slots for it and all its forks."""
     planned: dict[str, str] = {}
     for family in _fork_families(hosted_workspaces):
@@ -93,14 +97,14 @@ async def _move_workspace(
     try:
         asked = {"moved": name, "to": target, "job_seconds": job_seconds}
         with contextlib.suppress(WorkspaceMoved):  # raised for a request repeated after a lost response
-            await fleet.client(host).ask("hand_over", asked)
-        await fleet.client(target).ask("adopt", {"moved": name})
+            await fleet.client_by_host_name(host).request("hand_over", asked)
+        await fleet.client_by_host_name(target).request("adopt", {"moved": name})
     except HandtoolsError as problem:
         return WorkspaceMove(name, host, target, str(problem))
     return WorkspaceMove(name, host, target)
 
 
-async def _free_slots(fleet: Fleet, host: str) -> dict[str, int]:
+async def _free_slots_by_host(fleet: Fleet, host: str) -> dict[str, int]:
     room: dict[str, int] = {}
     for name, client in list(fleet.hosts.items()):
         if name != host and not (now := await client.status()).draining:

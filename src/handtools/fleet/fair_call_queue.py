@@ -29,7 +29,7 @@ class _Tenant:
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
 
-class CallTurns:
+class FairCallQueue:
     """Decides which call runs next: a tenant's calls in order of arrival, and round-robin between tenants."""
 
     def __init__(self, limits: TurnLimits) -> None:
@@ -39,7 +39,7 @@ class CallTurns:
         self._waiting_in: dict[str, int] = {}
 
     @asynccontextmanager
-    async def turn(
+    async def hold_turn(
         self, tenant: str, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> AsyncIterator[None]:
         """Wait until the call may run, for the length of the block.
@@ -47,7 +47,7 @@ class CallTurns:
         Raises `Busy` if too many calls are already waiting, `TimedOut` after `seconds`.
         """
         own = self._tenants.setdefault(tenant, _Tenant())
-        if self._has_room(own) and not own.waiting:
+        if self._may_run_now(own) and not own.waiting:
             own.running += 1
             self.running += 1
         else:
@@ -64,13 +64,13 @@ class CallTurns:
     async def _wait_for_turn(
         self, tenant: _Tenant, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> None:
-        self._check_room_to_wait(tenant, workspace)
+        self._check_waiting_limits(tenant, workspace)
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         tenant.waiting.append(turn)
         self.waiting += 1
         self._waiting_in[workspace] = self._waiting_in.get(workspace, 0) + 1
-        unlink = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_stop_waiting, turn))
+        unlink = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_cancel_waiting_turn, turn))
         try:
             async with asyncio.timeout(seconds):
                 await turn
@@ -94,7 +94,7 @@ class CallTurns:
             if not self._waiting_in[workspace]:
                 del self._waiting_in[workspace]
 
-    def _check_room_to_wait(self, tenant: _Tenant, workspace: str) -> None:
+    def _check_waiting_limits(self, tenant: _Tenant, workspace: str) -> None:
         limits = self.limits
         if self.waiting >= limits.waiting:
             full = f"{self.waiting} calls are already waiting on this host."
@@ -107,7 +107,7 @@ class CallTurns:
         self.shed += 1
         raise Busy(full, hint=BUSY_HINT)
 
-    def _has_room(self, tenant: _Tenant) -> bool:
+    def _may_run_now(self, tenant: _Tenant) -> bool:
         most = self.limits.tenant_running
         return self.running < self.limits.running and (most is None or tenant.running < most)
 
@@ -119,7 +119,7 @@ class CallTurns:
             for name, tenant in list(self._tenants.items()):
                 while tenant.waiting and tenant.waiting[0].done():
                     tenant.waiting.popleft()  # cancelled, but its task has not removed it yet
-                if tenant.waiting and self._has_room(tenant):
+                if tenant.waiting and self._may_run_now(tenant):
                     tenant.waiting.popleft().set_result(None)
                     tenant.running += 1
                     self.running += 1
@@ -128,6 +128,6 @@ class CallTurns:
                     break
 
 
-def _stop_waiting(turn: asyncio.Future[None]) -> None:
+def _cancel_waiting_turn(turn: asyncio.Future[None]) -> None:
     if not turn.done():
         turn.set_exception(caller_cancelled_error())

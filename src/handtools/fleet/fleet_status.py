@@ -30,7 +30,7 @@ class FleetHostStatus:
         return "draining" if self.status.draining else "ready"
 
 
-async def fleet_status(fleet: Fleet, *, seconds: float = ANSWER_SECONDS) -> list[FleetHostStatus]:
+async def query_all_hosts(fleet: Fleet, *, seconds: float = ANSWER_SECONDS) -> list[FleetHostStatus]:
     """Query all hosts concurrently, waiting at most `seconds` for each."""
     asked = [_query_host(name, client, seconds) for name, client in list(fleet.hosts.items())]
     return list(await asyncio.gather(*asked))
@@ -40,12 +40,12 @@ async def _query_host(name: str, client: RayHostClient, seconds: float) -> Fleet
     try:
         async with asyncio.timeout(seconds):
             status = await client.status()
-            return FleetHostStatus(name, await client.node(), status)
+            return FleetHostStatus(name, await client.node_address(), status)
     except (TimeoutError, OSError, HandtoolsError):
         return FleetHostStatus(name)
 
 
-def workspaces_by_tenant(hosts: Sequence[FleetHostStatus]) -> dict[str, int]:
+def workspace_counts_by_tenant(hosts: Sequence[FleetHostStatus]) -> dict[str, int]:
     """The number of workspaces of each tenant on all hosts that responded, largest first."""
     total: Counter[str] = Counter()
     for each in hosts:

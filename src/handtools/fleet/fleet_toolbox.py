@@ -37,18 +37,20 @@ class FleetToolbox(RemoteToolbox):
         """Do nothing: the connection belongs to the client and may be shared."""
 
     async def _send_request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return await self.client.ask(method, {**params, "workspace": self.workspace_name})
+        return await self.client.request(method, {**params, "workspace": self.workspace_name})
 
     async def _run(self, call: Call, token: CancelToken) -> dict[str, Any]:
         asked = {"workspace": self.workspace_name, "call": call_to_json(call), **self._narrowing}
         cancelled = {"workspace": self.workspace_name, "id": call.id}
         loop = asyncio.get_running_loop()
-        unlink = token.on_cancel(lambda: loop.call_soon_threadsafe(self.client.tell, "cancel", cancelled))
+        unlink = token.on_cancel(
+            lambda: loop.call_soon_threadsafe(self.client.send_without_response, "cancel", cancelled)
+        )
         progress = self._announce_progress if self._announcer.is_heard(call.id) else None
         try:
-            return await self.client.ask("call", asked, progress)
+            return await self.client.request("call", asked, progress)
         except asyncio.CancelledError:
-            self.client.tell("cancel", cancelled)
+            self.client.send_without_response("cancel", cancelled)
             raise
         finally:
             unlink()

@@ -42,16 +42,16 @@ class ForkMerge:
 
 async def merge_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
     """Apply the fork's changes to the parent. A text file that both changed is merged line by line."""
-    with _refusals_told(fork):
+    with _convert_os_errors(fork):
         changes, conflicts = await to_thread.run_sync(_changes_and_conflicts, store, fork)
     return await _commit_to_parent(parent_toolbox, "merge", fork, changes, conflicts)
 
 
 async def promote_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox) -> ForkMerge:
     """Make the parent identical to the fork. Raises `Stale` if the parent has changed since the fork."""
-    record = store.get(fork)
-    with _refusals_told(fork):
-        moved = await to_thread.run_sync(_moved_on, store, fork)
+    record = store.get_record(fork)
+    with _convert_os_errors(fork):
+        moved = await to_thread.run_sync(_paths_changed_in_parent, store, fork)
         changes, _ = await to_thread.run_sync(_changes_and_conflicts, store, fork)
     if moved:
         raise Stale(
@@ -62,7 +62,7 @@ async def promote_fork(store: WorkspaceStore, fork: str, parent_toolbox: Toolbox
 
 
 @contextmanager
-def _refusals_told(fork: str) -> Iterator[None]:
+def _convert_os_errors(fork: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -72,31 +72,34 @@ def _refusals_told(fork: str) -> Iterator[None]:
         ) from error
 
 
-def _moved_on(store: WorkspaceStore, fork: str) -> list[str]:
+def _paths_changed_in_parent(store: WorkspaceStore, fork: str) -> list[str]:
     """The paths that changed in the parent since the fork."""
-    with store.base_view(fork) as base:
+    with store.mount_base_view(fork) as base:
         return [
-            each.path for each in store.differences_from(_parent(store, fork), base, store.get(fork).base)
+            each.path
+            for each in store.differences_from_base(
+                _parent_name(store, fork), base, store.get_record(fork).base
+            )
         ]
 
 
 def _changes_and_conflicts(store: WorkspaceStore, fork: str) -> tuple[list[Change], list[str]]:
     changes, conflicts = [], []
-    theirs, ours = store.open(fork), store.open(_parent(store, fork))
-    with store.base_view(fork) as base:
+    theirs, ours = store.open(fork), store.open(_parent_name(store, fork))
+    with store.mount_base_view(fork) as base:
         for each in store.diff(fork):
-            nodes = [_node(os.path.join(top, each.path)) for top in (base, ours, theirs)]
+            nodes = [_read_node(os.path.join(top, each.path)) for top in (base, ours, theirs)]
             if same_nodes(nodes[1], nodes[2]):
                 continue
-            merged = _merged_node(*nodes)
+            merged = _merged_node_or_conflict(*nodes)
             if merged == "conflict":
                 conflicts.append(each.path)
             else:
                 changes.append(Change(each.path, nodes[1], merged))
-    return _without_what_conflicts_need(changes, conflicts), conflicts
+    return _drop_changes_blocked_by_conflicts(changes, conflicts), conflicts
 
 
-def _merged_node(
+def _merged_node_or_conflict(
     base_node: Node | None, our_node: Node | None, their_node: Node | None
 ) -> Node | Literal["conflict"] | None:
     """The merged content of a path: None if it is deleted, `conflict` if the changes can't be merged."""
@@ -119,7 +122,7 @@ def _merged_node(
     )
 
 
-def _without_what_conflicts_need(changes: Iterable[Change], conflicts: list[str]) -> list[Change]:
+def _drop_changes_blocked_by_conflicts(changes: Iterable[Change], conflicts: list[str]) -> list[Change]:
     """Drop changes that conflicts make impossible, and add them to `conflicts`.
 
     These are removing a folder that contains a conflict, and changing a path below one.
@@ -156,14 +159,14 @@ async def _commit_to_parent(
     return ForkMerge(call.id, paths, tuple(conflicts))
 
 
-def _parent(store: WorkspaceStore, fork: str) -> str:
-    parent = store.get(fork).parent
+def _parent_name(store: WorkspaceStore, fork: str) -> str:
+    parent = store.get_record(fork).parent
     if not parent:
         raise UsageError(f"Workspace {fork} is not a fork.")
     return parent
 
 
-def _node(path: str) -> Node | None:
+def _read_node(path: str) -> Node | None:
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -17,11 +17,11 @@ FIRST_FRAME_BYTES = 4096
 """Maximum size of the first message, which contains the token: the client is not authenticated yet."""
 
 
-def frame(message: Any) -> bytes:
-    return raw_frame(json.dumps(message, separators=(",", ":")).encode())
+def encode_frame(message: Any) -> bytes:
+    return frame_of_json_bytes(json.dumps(message, separators=(",", ":")).encode())
 
 
-def raw_frame(body: bytes) -> bytes:
+def frame_of_json_bytes(body: bytes) -> bytes:
     """Encode a message that is already JSON."""
     if len(body) > MAX_FRAME_BYTES:
         raise HostError(f"A message of {len(body):,} bytes is too large to send.")
@@ -38,7 +38,7 @@ class FrameConnection(asyncio.Protocol):
         self.most_bytes = MAX_FRAME_BYTES
         self._buffer = bytearray()
 
-    def received(self, message: dict[str, Any]) -> None:
+    def handle_message(self, message: dict[str, Any]) -> None:
         """Handle a message."""
         raise NotImplementedError
 
@@ -52,11 +52,11 @@ class FrameConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.is_congested = False
 
-    def send(self, message: Any) -> None:
+    def send_message(self, message: Any) -> None:
         """Send a message. It is dropped if the connection is closed."""
-        self.send_raw(frame(message))
+        self.send_encoded_frame(encode_frame(message))
 
-    def send_raw(self, data: bytes) -> None:
+    def send_encoded_frame(self, data: bytes) -> None:
         """Send an already encoded frame."""
         if self.transport is not None and not self.transport.is_closing():
             self.transport.write(data)
@@ -85,7 +85,7 @@ class FrameConnection(asyncio.Protocol):
             if not isinstance(message, dict):
                 self.close()
                 return
-            self.received(message)
+            self.handle_message(message)
 
 
 def parse_address(address: str) -> tuple[str, int] | str:

@@ -21,9 +21,9 @@ from handtools.core.errors import Busy, TooLarge, ToolError, UnknownOutcome, Usa
 from handtools.core.events import EventListener
 from handtools.core.result import Result
 from handtools.core.tool import AnyTool
-from handtools.fleet.fair_call_queue import CallTurns
+from handtools.fleet.fair_call_queue import FairCallQueue
 from handtools.fleet.fork_merge import ForkMerge, merge_fork, promote_fork
-from handtools.fleet.host_status import HostedWorkspace, HostStatus, sample_status
+from handtools.fleet.host_status import HostedWorkspace, HostStatus, update_metrics_from_status
 from handtools.fleet.journal_archive import JOURNAL_ARCHIVE_NAME, pack_journal, read_archive_part
 from handtools.fleet.log_shipping import Durability, LogShipping
 from handtools.fleet.metrics import HostMetrics
@@ -70,13 +70,13 @@ class WorkspaceHost:
         """Random id of this run of the host. A client that knows another id talked to an earlier process."""
         self._tools, self._policy, self._runner = tuple(tools), policy or Policy(), runner
         self._tools_by_name = ToolsByName(tools)
-        self._turns = CallTurns(self.limits.turns)
+        self._turns = FairCallQueue(self.limits.turns)
         self._slots = WorkspaceSlots(
             store,
             self.limits,
             incarnation=self.incarnation,
             open_toolbox=self._open_toolbox,
-            before_close=self._ship_changes,
+            before_close=self._store_new_changes,
         )
         self._logs: LogShipping | None = None
         if log is not None:
@@ -90,9 +90,9 @@ class WorkspaceHost:
                 metrics=metrics,
             )
         store.collect_garbage()  # a killed process may have left unfinished workspaces and layers
-        for known in store.names():
+        for known in store.workspace_names():
             if log is None:
-                self._slots.add(store.get(known))
+                self._slots.add_workspace(store.get_record(known))
             else:
                 # Workspaces are recovered from the log. No client got a result for changes that it lacks.
                 store.remove(known)
@@ -126,18 +126,18 @@ class WorkspaceHost:
         Idempotent: the name of an existing workspace with the same template and tenant is returned.
         """
         if (there := self._slots.by_name.get(name)) is not None:
-            known = self.store.get(name)
+            known = self.store.get_record(name)
             if (known.template, known.tenant, known.parent) == (template, tenant, ""):
                 return there.name
-        self._check_room(tenant, 1)
+        self._check_free_slots(tenant, 1)
         name = name or secrets.token_hex(8)
-        if self._logs is not None and not await self._logs.begin(name, LogHead(template, tenant)):
+        if self._logs is not None and not await self._logs.create_log(name, LogHead(template, tenant)):
             # The log exists: this request was sent before, to a host that was killed. Recover the
             # workspace, because calls may have run in it since.
-            return (await self._find_or_recover(name, tenant)).name
+            return (await self._find_or_recover_slot(name, tenant)).name
         made = await to_thread.run_sync(lambda: self.store.create(template, name=name, tenant=tenant))
-        self._slots.add(made)
-        await self._slots.make_room()
+        self._slots.add_workspace(made)
+        await self._slots.close_excess_workspaces()
         return name
 
     async def fork(
@@ -147,59 +147,59 @@ class WorkspaceHost:
 
         Idempotent: if `names` are already forks of it, they are returned.
         """
-        slot = await self._find_or_recover(name, tenant)
+        slot = await self._find_or_recover_slot(name, tenant)
         if names and all(
-            each in self._slots.by_name and self.store.get(each).parent == name for each in names
+            each in self._slots.by_name and self.store.get_record(each).parent == name for each in names
         ):
             return list(names)
-        self._check_room(tenant, len(names) or count)  # before generating `count` names
+        self._check_free_slots(tenant, len(names) or count)  # before generating `count` names
         names = list(names) or [secrets.token_hex(8) for _ in range(count)]
-        async with self._slots.alone(slot):
-            new = names if self._logs is None else await self._logs.begin_forks(slot, names)
+        async with self._slots.use_exclusively(slot):
+            new = names if self._logs is None else await self._logs.create_fork_logs(slot, names)
             made = await to_thread.run_sync(lambda: self.store.fork(name, names=new)) if new else []
             for record in made:
-                self._slots.add(record)
+                self._slots.add_workspace(record)
         for each in names:
-            await self._find_or_recover(each, tenant)
-        await self._slots.make_room()
+            await self._find_or_recover_slot(each, tenant)
+        await self._slots.close_excess_workspaces()
         return names
 
     async def diff(self, name: str, *, tenant: str = "") -> list[TreeDifference]:
         """The differences between a workspace and its initial state."""
-        async with self._slots.using(await self._find_or_recover(name, tenant)):
+        async with self._slots.use_toolbox(await self._find_or_recover_slot(name, tenant)):
             return await to_thread.run_sync(self.store.diff, name)
 
-    async def merge(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
+    async def merge_or_promote_fork(self, fork: str, *, tenant: str = "", whole: bool = False) -> ForkMerge:
         """Merge a fork into its parent.
 
         With `whole`, the fork replaces the parent, which fails if the parent has changed since the fork.
         """
-        slot = await self._find_or_recover(fork, tenant)
-        parent = await self._find_or_recover(self.store.get(fork).parent, tenant)
+        slot = await self._find_or_recover_slot(fork, tenant)
+        parent = await self._find_or_recover_slot(self.store.get_record(fork).parent, tenant)
         bring = promote_fork if whole else merge_fork
-        async with self._slots.using(slot), self._slots.using(parent) as box, parent.changing:
+        async with self._slots.use_toolbox(slot), self._slots.use_toolbox(parent) as box, parent.changing:
             done = await bring(self.store, fork, box)
-            await self._ship_changes(parent, box)
+            await self._store_new_changes(parent, box)
             return done
 
-    async def journal_archive(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
+    async def journal_archive_part(self, name: str, offset: int, *, tenant: str = "") -> tuple[bytes, int]:
         """A part of a tar archive of a workspace's journal, and the total size of the archive.
 
         Offset 0 creates the archive, after running calls end; other offsets read the same archive.
         """
-        slot = await self._find_or_recover(name, tenant)
-        archive = self.store.state(name).parent / JOURNAL_ARCHIVE_NAME
+        slot = await self._find_or_recover_slot(name, tenant)
+        archive = self.store.state_folder(name).parent / JOURNAL_ARCHIVE_NAME
         if not offset:
-            async with self._slots.alone(slot):
-                await to_thread.run_sync(pack_journal, self.store.state(name), archive)
+            async with self._slots.use_exclusively(slot):
+                await to_thread.run_sync(pack_journal, self.store.state_folder(name), archive)
         return await to_thread.run_sync(read_archive_part, archive, offset)
 
     async def remove(self, name: str, *, tenant: str = "") -> None:
         """Delete a workspace and its journal after its running calls end."""
-        slot = await self._find_or_recover(name, tenant)
-        async with self._slots.alone(slot):
+        slot = await self._find_or_recover_slot(name, tenant)
+        async with self._slots.use_exclusively(slot):
             if self._logs is not None:
-                await to_thread.run_sync(self._logs.log.end, name)
+                await to_thread.run_sync(self._logs.log.mark_workspace_removed, name)
             del self._slots.by_name[name]
             await to_thread.run_sync(self.store.remove, name)
 
@@ -225,14 +225,14 @@ class WorkspaceHost:
         began = time.monotonic()
         try:
             with self._cancels.registered((name, call.id), cancel) as token:
-                slot = await self._find_or_recover(name, tenant)
+                slot = await self._find_or_recover_slot(name, tenant)
                 async with (
                     self._hold_turn(slot, call, token),
-                    self._slots.using(slot) as box,
-                    self._log_changes_at_end(slot, box, call.tool),
+                    self._slots.use_toolbox(slot) as box,
+                    self._log_changes_after_block(slot, box, call.tool),
                 ):
                     if self._is_changing_tool(call.tool):
-                        await self._check_outcome(box, call, sent_to)
+                        await self._refuse_if_outcome_unknown(box, call, sent_to)
                         await self._check_quota(slot, call.tool)
                     if call.deadline is not None:
                         left = max(0.001, call.deadline - (time.monotonic() - began))
@@ -242,7 +242,7 @@ class WorkspaceHost:
         except ToolError as refused:
             result = result_of_error(refused)
         if self._metrics is not None:
-            self._metrics.call_ended(call.tool, result, time.monotonic() - began)
+            self._metrics.count_finished_call(call.tool, result, time.monotonic() - began)
         return result
 
     async def resume(
@@ -255,38 +255,38 @@ class WorkspaceHost:
         policy: dict[str, Any] | None = None,
     ) -> Result[Any]:
         """Answer the approval request of a pending call and return the call's result."""
-        slot = await self._find_or_recover(name, tenant)
-        async with self._slots.using(slot) as box, self._log_changes_at_end(slot, box, None):
+        slot = await self._find_or_recover_slot(name, tenant)
+        async with self._slots.use_toolbox(slot) as box, self._log_changes_after_block(slot, box, None):
             chosen = _toolbox_under_policy(slot, box, policy)
             return await chosen.resume(call_id, reply)
 
     @asynccontextmanager
-    async def toolbox(
+    async def use_toolbox(
         self, name: str, *, tenant: str = "", policy: dict[str, Any] | None = None
     ) -> AsyncIterator[Toolbox]:
         """The toolbox of a workspace, for requests that don't queue: approvals, definitions, decisions."""
-        slot = await self._find_or_recover(name, tenant)
-        async with self._slots.using(slot) as box:
+        slot = await self._find_or_recover_slot(name, tenant)
+        async with self._slots.use_toolbox(slot) as box:
             yield _toolbox_under_policy(slot, box, policy)
 
     def cancel(self, name: str, call_id: str, *, tenant: str = "") -> bool:
         """Cancel a running or waiting call; False if there is no such call here."""
-        self._slots.get(name, tenant)
+        self._slots.get_slot(name, tenant)
         return self._cancels.cancel((name, call_id))
 
-    def names(self, *, tenant: str = "") -> list[str]:
+    def workspace_names(self, *, tenant: str = "") -> list[str]:
         """The names of a tenant's workspaces; of all workspaces if `tenant` is empty."""
         return sorted(
             slot.name for slot in self._slots.by_name.values() if not tenant or slot.tenant == tenant
         )
 
-    def workspaces(self) -> list[HostedWorkspace]:
+    def list_workspaces(self) -> list[HostedWorkspace]:
         """All workspaces on this host."""
         return [
             HostedWorkspace(
                 slot.name,
                 slot.tenant,
-                self.store.get(slot.name).parent,
+                self.store.get_record(slot.name).parent,
                 slot.toolbox is not None,
                 slot.job_state == "running",
             )
@@ -299,7 +299,7 @@ class WorkspaceHost:
         unstored = [slot.unstored_since for slot in slots if slot.unstored_since is not None]
         return HostStatus(
             workspaces=len(slots),
-            open=len(self._slots.opened()),
+            open=len(self._slots.open_slots()),
             running=self._turns.running,
             waiting=self._turns.waiting,
             shed=self._turns.shed,
@@ -317,13 +317,15 @@ class WorkspaceHost:
     def sample_metrics(self) -> None:
         """Update the sampled metrics."""
         if self._metrics is not None:
-            sample_status(self._metrics, self.status(), self._logs.log.stored_bytes if self._logs else 0)
+            update_metrics_from_status(
+                self._metrics, self.status(), self._logs.log.stored_bytes if self._logs else 0
+            )
 
-    async def drain(self) -> None:
+    async def refuse_new_workspaces(self) -> None:
         """Accept no new workspaces. Calls in existing ones continue."""
         self._draining = True
 
-    async def hand_over(self, name: str, to: str, *, job_seconds: float = 0.0) -> None:
+    async def hand_over_workspace(self, name: str, to: str, *, job_seconds: float = 0.0) -> None:
         """Move a workspace to another host, after its running calls end and its log is complete.
 
         A running background job has `job_seconds` to finish before it is killed. Later requests here raise
@@ -333,21 +335,21 @@ class WorkspaceHost:
             raise UsageError("Can't move workspaces of a host without a log. Start hosts with a `log_url`.")
         if not self.name or to == self.name:
             raise UsageError(f"Can't move workspace {name} to host {to!r} from host {self.name!r}.")
-        slot = await self._find_or_recover(name, "")
+        slot = await self._find_or_recover_slot(name, "")
         end = time.monotonic() + job_seconds
         while slot.job_state == "running" and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(_JOB_LOOK_SECONDS)
-        async with self._slots.alone(slot):
-            await to_thread.run_sync(self._logs.log.place, name, to)
+        async with self._slots.use_exclusively(slot):
+            await to_thread.run_sync(self._logs.log.assign_to_host, name, to)
             slot.moved_to = to
             self._slots.by_name.pop(name, None)
             await to_thread.run_sync(self.store.remove, name)
         if self._metrics is not None:
-            self._metrics.add("moved_workspaces")
+            self._metrics.add_to_counter("moved_workspaces")
 
-    async def adopt(self, name: str) -> None:
+    async def recover_handed_over_workspace(self, name: str) -> None:
         """Recover a workspace that another host has handed over."""
-        await self._find_or_recover(name, "")
+        await self._find_or_recover_slot(name, "")
 
     async def aclose(self) -> None:
         """Close every workspace after its running calls end. The workspaces stay on disk."""
@@ -355,33 +357,33 @@ class WorkspaceHost:
             await self._logs.aclose()
         await self._slots.aclose()
 
-    async def _find_or_recover(self, name: str, tenant: str) -> WorkspaceSlot:
+    async def _find_or_recover_slot(self, name: str, tenant: str) -> WorkspaceSlot:
         """The slot of a workspace. A workspace that is not on this host is first recovered from its log."""
         slots, logs = self._slots, self._logs
         if name not in slots.by_name and logs is not None and WORKSPACE_NAME.fullmatch(name):
             async with self._recovering.setdefault(name, asyncio.Lock()):
                 if name not in slots.by_name:
-                    await logs.recover(name, tenant)
+                    await logs.recover_workspace(name, tenant)
             self._recovering.pop(name, None)
-        return slots.get(name, tenant)
+        return slots.get_slot(name, tenant)
 
     @asynccontextmanager
-    async def _log_changes_at_end(
+    async def _log_changes_after_block(
         self, slot: WorkspaceSlot, toolbox: Toolbox, tool: str | None
     ) -> AsyncIterator[None]:
         """Wrap a call that may change the workspace: if there are logs, its changes are stored afterwards."""
         if self._logs is None or (tool is not None and not self._is_changing_tool(tool)):
             yield
             return
-        async with self._logs.changing(slot, toolbox):
+        async with self._logs.log_changes_of_block(slot, toolbox):
             yield
 
-    async def _ship_changes(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
+    async def _store_new_changes(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         """Store new changes of a workspace in its log, if it has one."""
         if self._logs is not None:
-            await self._logs.ship(slot, toolbox)
+            await self._logs.store_new_changes(slot, toolbox)
 
-    async def _check_outcome(self, toolbox: Toolbox, call: Call, sent_to: str) -> None:
+    async def _refuse_if_outcome_unknown(self, toolbox: Toolbox, call: Call, sent_to: str) -> None:
         if not sent_to or sent_to == self.incarnation or call.metadata.get("retryable"):
             return
         journal, began = toolbox.workspace.journal, time.time()
@@ -398,19 +400,19 @@ class WorkspaceHost:
     @asynccontextmanager
     async def _hold_turn(self, slot: WorkspaceSlot, call: Call, token: CancelToken) -> AsyncIterator[None]:
         began = time.monotonic()
-        async with self._turns.turn(slot.tenant, slot.name, call.deadline, token):
+        async with self._turns.hold_turn(slot.tenant, slot.name, call.deadline, token):
             if self._metrics is not None:
-                self._metrics.waited(time.monotonic() - began)
+                self._metrics.record_queue_wait(time.monotonic() - began)
             yield
 
-    def _check_room(self, tenant: str, count: int) -> None:
+    def _check_free_slots(self, tenant: str, count: int) -> None:
         if self._draining:
             raise Busy("This host is being drained.", hint="Use another host.")
-        self._slots.check_room(tenant, count)
+        self._slots.check_free_slots(tenant, count)
 
     def _open_toolbox(self, name: str) -> Toolbox:
         root = self.store.open(name)
-        workspace = local_workspace(root, state=self.store.state(name), runner=self._runner)
+        workspace = local_workspace(root, state=self.store.state_folder(name), runner=self._runner)
         if isinstance(workspace.commands, LocalCommands):
             workspace.commands.mounts_left = self.store.mounts_left
         return Toolbox(self._tools, workspace=workspace, policy=self._policy)

@@ -37,33 +37,33 @@ class HostClient:
         self._open: tuple[asyncio.AbstractEventLoop, ClientConnection] | None = None
         self._opening: asyncio.Lock = asyncio.Lock()
 
-    async def locate(self) -> tuple[str, str]:
+    async def address_and_token(self) -> tuple[str, str]:
         """The address and token of the host."""
         if self._known is None:
             raise UsageError("The client needs an address, or must override `locate`.")
         return self._known
 
-    async def ask(
+    async def request(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
         """Send a request. Raises the error that the host reports, or `HostError` if it is unreachable."""
         pause, lost, sent_to = FIRST_PAUSE_SECONDS, "", ""
         for _ in range(self._attempts):
             try:
-                connection = await self._connection()
+                connection = await self._open_or_reuse_connection()
                 asked = {**params, "sent_to": sent_to} if sent_to else params
                 sent_to = sent_to or connection.incarnation
-                return await connection.ask(method, asked, on_progress)
+                return await connection.request(method, asked, on_progress)
             except (OSError, TimeoutError) as failure:
                 lost = str(failure) or type(failure).__name__
             await asyncio.sleep(pause)
             pause *= 2
         raise HostError(f"Can't reach the host: {lost}.")
 
-    def tell(self, method: str, params: dict[str, Any]) -> None:
+    def send_without_response(self, method: str, params: dict[str, Any]) -> None:
         """Send a request without waiting for a response; do nothing if there is no connection."""
         if self._open is not None:
-            self._open[1].send({"n": 0, "method": method, **params})
+            self._open[1].send_message({"n": 0, "method": method, **params})
 
     async def add_template(self, kind: str, source: str, *, commit: str = "", folder: str = "") -> str:
         """Create a template from a `folder`, `tarball`, `git` commit or `image` and return its digest.
@@ -71,39 +71,39 @@ class HostClient:
         `folder` selects a folder of an image, such as `/app`.
         """
         asked = {"kind": kind, "source": source, "commit": commit, "folder": folder}
-        return str((await self.ask("add_template", asked))["digest"])
+        return str((await self.request("add_template", asked))["digest"])
 
     async def create(self, template: str, *, name: str = "") -> str:
         """Create a workspace from a template and return its name."""
         asked = {"template": template, "name": name or secrets.token_hex(8)}
-        return str((await self.ask("create", asked))["name"])
+        return str((await self.request("create", asked))["name"])
 
     async def fork(self, workspace: str, count: int = 1) -> list[str]:
         """Fork a workspace in its current state. Returns the names of the forks."""
         # The prefix before the first dash names the host; a fork is on its parent's host.
         prefix = f"{workspace.partition('-')[0]}-" if "-" in workspace else ""
         names = [f"{prefix}{secrets.token_hex(8)}" for _ in range(count)]
-        return list((await self.ask("fork", {"workspace": workspace, "names": names}))["names"])
+        return list((await self.request("fork", {"workspace": workspace, "names": names}))["names"])
 
     async def diff(self, workspace: str) -> list[TreeDifference]:
         """The differences between a workspace and its initial state."""
-        found = await self.ask("diff", {"workspace": workspace})
+        found = await self.request("diff", {"workspace": workspace})
         return [TreeDifference(**each) for each in found["differences"]]
 
     async def merge(self, fork: str) -> ForkMerge:
         """Merge a fork into its parent. Conflicting paths are left unchanged in the parent."""
-        return _merge_from_json(await self.ask("merge", {"workspace": fork}))
+        return _fork_merge_from_json(await self.request("merge", {"workspace": fork}))
 
     async def promote(self, fork: str) -> ForkMerge:
         """Make the parent identical to its fork. Raises `Stale` if the parent has changed since the fork."""
-        return _merge_from_json(await self.ask("merge", {"workspace": fork, "whole": True}))
+        return _fork_merge_from_json(await self.request("merge", {"workspace": fork, "whole": True}))
 
     async def fetch_journal(self, workspace: str, folder: Path) -> None:
         """Download a copy of a workspace's journal into a new folder, after its running calls end."""
         with TemporaryFile() as archive:
             size = 1
             while archive.tell() < size:
-                part = await self.ask("journal", {"workspace": workspace, "offset": archive.tell()})
+                part = await self.request("journal", {"workspace": workspace, "offset": archive.tell()})
                 size = part["bytes"]
                 archive.write(base64.b64decode(part["data"]))
             archive.seek(0)
@@ -111,19 +111,19 @@ class HostClient:
 
     async def remove(self, workspace: str) -> None:
         """Delete a workspace and its journal."""
-        await self.ask("remove", {"workspace": workspace})
+        await self.request("remove", {"workspace": workspace})
 
-    async def names(self) -> list[str]:
+    async def workspace_names(self) -> list[str]:
         """The names of the workspaces of this token's tenant."""
-        return list((await self.ask("names", {}))["names"])
+        return list((await self.request("names", {}))["names"])
 
     async def status(self) -> HostStatus:
         """The status of the host."""
-        return HostStatus(**await self.ask("status", {}))
+        return HostStatus(**await self.request("status", {}))
 
-    async def workspaces(self) -> list[HostedWorkspace]:
+    async def list_workspaces(self) -> list[HostedWorkspace]:
         """All workspaces on the host. Requires the fleet's own token."""
-        found = await self.ask("workspaces", {})
+        found = await self.request("workspaces", {})
         return [HostedWorkspace(**each) for each in found["workspaces"]]
 
     async def recorded_calls(
@@ -131,15 +131,15 @@ class HostClient:
     ) -> list[dict[str, Any]]:
         """The recorded calls of a workspace, newest first. `before` is the `seq` of the last call seen."""
         asked = {"workspace": workspace, "limit": limit, "before": before}
-        return list((await self.ask("recorded_calls", asked))["calls"])
+        return list((await self.request("recorded_calls", asked))["calls"])
 
     async def host_log(self, *, limit: int = 20) -> list[str]:
         """The last log lines of the host's process. Requires the fleet's own token."""
-        return list((await self.ask("host_log", {"limit": limit}))["lines"])
+        return list((await self.request("host_log", {"limit": limit}))["lines"])
 
     async def ping(self) -> None:
         """Check that the host responds."""
-        await self.ask("ping", {})
+        await self.request("ping", {})
 
     async def aclose(self) -> None:
         """Close the connection. The next request opens a new one."""
@@ -147,14 +147,14 @@ class HostClient:
             connection, self._open = self._open[1], None
             connection.close()
 
-    async def _connection(self) -> "ClientConnection":
+    async def _open_or_reuse_connection(self) -> "ClientConnection":
         loop = asyncio.get_running_loop()
         if self._open is not None and self._open[0] is loop and not self._open[1].is_lost:
             return self._open[1]
         async with self._opening:
             if self._open is not None and self._open[0] is loop and not self._open[1].is_lost:
                 return self._open[1]
-            address, token = await self.locate()
+            address, token = await self.address_and_token()
             async with asyncio.timeout(CONNECT_SECONDS):
                 connection = await _open_connection(parse_address(address), token)
             self._open = (loop, connection)
@@ -168,7 +168,7 @@ async def _open_connection(place: tuple[str, int] | str, token: str) -> "ClientC
     else:
         _, connection = await loop.create_connection(ClientConnection, *place)
     try:
-        await connection.greet(token)
+        await connection.authenticate(token)
     except BaseException:
         connection.close()
         raise
@@ -188,12 +188,12 @@ class ClientConnection(FrameConnection):
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._progress: dict[int, ProgressHandler] = {}
 
-    async def greet(self, token: str) -> None:
+    async def authenticate(self, token: str) -> None:
         """Send the token. Raises `UsageError` if it is refused or the protocol versions differ."""
         told = await self._send_and_wait(0, {"token": token, "protocol": PROTOCOL})
         self.incarnation, self.version = told["incarnation"], told["version"]
 
-    async def ask(
+    async def request(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
         """Send a request and wait for its response. Raises `ConnectionLost`."""
@@ -208,7 +208,7 @@ class ClientConnection(FrameConnection):
         finally:
             self._progress.pop(number, None)
 
-    def received(self, message: dict[str, Any]) -> None:
+    def handle_message(self, message: dict[str, Any]) -> None:
         number = message.get("n", 0)
         if "progress" in message:
             if handler := self._progress.get(number):
@@ -228,7 +228,7 @@ class ClientConnection(FrameConnection):
         if self.is_lost:
             raise ConnectionLost("the connection was closed")
         future = self._asked[number] = asyncio.get_running_loop().create_future()
-        self.send(message)
+        self.send_message(message)
         try:
             answer: dict[str, Any] = await future
         finally:
@@ -250,5 +250,5 @@ def error_from_json(problem: dict[str, str]) -> HandtoolsError:
     return UsageError(message) if kind == "usage" else HostError(message)
 
 
-def _merge_from_json(value: dict[str, Any]) -> ForkMerge:
+def _fork_merge_from_json(value: dict[str, Any]) -> ForkMerge:
     return ForkMerge(value["call_id"], tuple(value["changed"]), tuple(value["conflicts"]))

@@ -19,7 +19,7 @@ class _RecentLines(logging.Handler):
 _recent = _RecentLines()
 
 
-def keep_log_lines() -> None:
+def start_recording_log_lines() -> None:
     """Start recording the lines of the `handtools` logger in this process."""
     logger = logging.getLogger("handtools")
     if _recent not in logger.handlers:

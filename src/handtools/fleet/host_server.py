@@ -28,9 +28,9 @@ from handtools.fleet.frames import (
     FIRST_FRAME_BYTES,
     PROTOCOL,
     FrameConnection,
-    frame,
+    encode_frame,
+    frame_of_json_bytes,
     parse_address,
-    raw_frame,
 )
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_log import recent_log_lines
@@ -51,10 +51,10 @@ class HostMethods:
         self.host = host
         self.tenant = tenant
 
-    async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+    async def handle_request(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
         """Handle a request. Returns JSON with a `result`, or an `error` with its kind and message."""
         try:
-            method = self._methods().get(str(asked.get("method")))
+            method = self._methods_by_name().get(str(asked.get("method")))
             if method is None:
                 raise UsageError(f"A host has no method {asked.get('method')!r}.")
             if method == self.call:
@@ -63,7 +63,7 @@ class HostMethods:
                 return b'"result":{"results":[' + b",".join(await self.batch(asked)) + b"]}"
             return b'"result":' + _json_bytes(await method(asked))
         except HandtoolsError as problem:
-            return error_answer(problem)
+            return error_response_json(problem)
         except OSError as problem:
             return b'"error":' + _json_bytes({"kind": "host", "message": f"The host failed: {problem}."})
         except (KeyError, TypeError, ValueError) as problem:
@@ -107,7 +107,7 @@ class HostMethods:
 
     async def add_template(self, asked: Asked) -> Any:
         """Create a template from a source on this machine. Operator only."""
-        self._check_operator()
+        self._require_operator()
         made = await self.host.add_template(
             asked["kind"], asked["source"], asked.get("commit", ""), asked.get("folder", "")
         )
@@ -135,14 +135,14 @@ class HostMethods:
 
     async def merge(self, asked: Asked) -> Any:
         """Merge a fork into its parent, or with `whole` replace the parent with it."""
-        done = await self.host.merge(
+        done = await self.host.merge_or_promote_fork(
             asked["workspace"], tenant=self.tenant, whole=asked.get("whole", False)
         )
         return asdict(done)
 
     async def journal(self, asked: Asked) -> Any:
         """A part of the archive of a workspace's journal. Requesting offset 0 creates the archive."""
-        part, size = await self.host.journal_archive(
+        part, size = await self.host.journal_archive_part(
             asked["workspace"], int(asked["offset"]), tenant=self.tenant
         )
         return {"data": base64.b64encode(part).decode(), "bytes": size}
@@ -154,7 +154,7 @@ class HostMethods:
 
     async def names(self, _asked: Asked) -> Any:
         """The names of the tenant's workspaces."""
-        return {"names": self.host.names(tenant=self.tenant)}
+        return {"names": self.host.workspace_names(tenant=self.tenant)}
 
     async def status(self, _asked: Asked) -> Any:
         """The status of the host."""
@@ -162,32 +162,32 @@ class HostMethods:
 
     async def workspaces(self, _asked: Asked) -> Any:
         """All workspaces with their details. Operator only."""
-        self._check_operator()
-        return {"workspaces": [asdict(each) for each in self.host.workspaces()]}
+        self._require_operator()
+        return {"workspaces": [asdict(each) for each in self.host.list_workspaces()]}
 
     async def drain(self, _asked: Asked) -> Any:
         """Accept no new workspaces. Operator only."""
-        self._check_operator()
-        await self.host.drain()
+        self._require_operator()
+        await self.host.refuse_new_workspaces()
         return {}
 
     async def hand_over(self, asked: Asked) -> Any:
         """Move a workspace to another host. Operator only."""
-        self._check_operator()
-        await self.host.hand_over(
+        self._require_operator()
+        await self.host.hand_over_workspace(
             asked["moved"], asked["to"], job_seconds=float(asked.get("job_seconds", 0.0))
         )
         return {}
 
     async def adopt(self, asked: Asked) -> Any:
         """Recover a workspace that another host has handed over. Operator only."""
-        self._check_operator()
-        await self.host.adopt(asked["moved"])
+        self._require_operator()
+        await self.host.recover_handed_over_workspace(asked["moved"])
         return {}
 
     async def recorded_calls(self, asked: Asked) -> Any:
         """The recorded calls of a workspace, newest first."""
-        async with self._toolbox(asked) as box:
+        async with self._open_requested_toolbox(asked) as box:
             found = await to_thread.run_sync(
                 lambda: box.workspace.journal.calls.page(
                     before=asked.get("before"), limit=int(asked.get("limit", 20))
@@ -197,38 +197,40 @@ class HostMethods:
 
     async def host_log(self, asked: Asked) -> Any:
         """The last log lines of the host's process. Operator only."""
-        self._check_operator()
+        self._require_operator()
         return {"lines": recent_log_lines(int(asked.get("limit", 20)))}
 
     async def ping(self, _asked: Asked) -> Any:
         """Respond with an empty result."""
         return {}
 
-    def _methods(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
+    def _methods_by_name(self) -> Mapping[str, Callable[..., Awaitable[Any]]]:
         named = (
             self.call, self.batch, self.resume, self.cancel, self.add_template, self.create, self.fork,
             self.diff, self.merge, self.journal, self.remove, self.names, self.status, self.workspaces,
             self.drain, self.hand_over, self.adopt, self.recorded_calls, self.host_log, self.ping,
         )  # fmt: skip
-        shared = {name: partial(self._ask_toolbox, method) for name, method in TOOLBOX_METHODS.items()}
+        shared = {
+            name: partial(self._call_toolbox_method, method) for name, method in TOOLBOX_METHODS.items()
+        }
         return {method.__name__: method for method in named} | shared
 
-    async def _ask_toolbox(self, method: ToolboxMethod, asked: Asked) -> Any:
-        async with self._toolbox(asked) as box:
+    async def _call_toolbox_method(self, method: ToolboxMethod, asked: Asked) -> Any:
+        async with self._open_requested_toolbox(asked) as box:
             return await method(box, RemoteParams.model_validate(asked))
 
-    def _check_operator(self) -> None:
+    def _require_operator(self) -> None:
         if self.tenant:
             raise UsageError("Tenants can't do this. Use the fleet's own token.")
 
-    def _toolbox(self, asked: Asked) -> Any:
-        return self.host.toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
+    def _open_requested_toolbox(self, asked: Asked) -> Any:
+        return self.host.use_toolbox(asked["workspace"], tenant=self.tenant, policy=asked.get("policy"))
 
 
 class AnswersRequests(Protocol):
     """Handles the requests of a connection."""
 
-    async def answer(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
+    async def handle_request(self, asked: Asked, on_event: Callable[[Event], None] | None = None) -> bytes:
         """Handle a request. Returns JSON with a `result`, or an `error` with its kind and message."""
         ...
 
@@ -268,7 +270,7 @@ class FrameServer(ABC):
             self._server = None
 
     @abstractmethod
-    def methods_of(self, token: str) -> AnswersRequests | None:
+    def request_handler_for_token(self, token: str) -> AnswersRequests | None:
         """The request handler for a token; None if the token is unknown."""
 
 
@@ -283,7 +285,7 @@ class HostServer(FrameServer):
         self.tokens = dict(tokens)
         """Tenants by token. The empty tenant can access all workspaces."""
 
-    def methods_of(self, token: str) -> HostMethods | None:
+    def request_handler_for_token(self, token: str) -> HostMethods | None:
         methods = None
         for known, tenant in self.tokens.items():  # no early exit, to prevent timing attacks
             if hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
@@ -313,7 +315,7 @@ class ServerConnection(FrameConnection):
         if self._late is not None:
             self._late.cancel()
 
-    def received(self, message: Asked) -> None:
+    def handle_message(self, message: Asked) -> None:
         """Handle the token first, then requests."""
         if self._methods is None:
             self._handle_greeting(message)
@@ -323,20 +325,20 @@ class ServerConnection(FrameConnection):
         task.add_done_callback(self._tasks.discard)
 
     def _handle_greeting(self, message: Asked) -> None:
-        methods = self._server.methods_of(str(message.get("token", "")))
+        methods = self._server.request_handler_for_token(str(message.get("token", "")))
         if methods is None:
-            self.send({"error": {"kind": "usage", "message": "Unknown token."}})
+            self.send_message({"error": {"kind": "usage", "message": "Unknown token."}})
             self.close()
             return
-        if problem := _protocol_problem(message.get("protocol")):
-            self.send({"error": {"kind": "usage", "message": problem}})
+        if problem := _protocol_version_problem(message.get("protocol")):
+            self.send_message({"error": {"kind": "usage", "message": problem}})
             self.close()
             return
         assert self._late is not None
         self._late.cancel()
         self._methods = methods
         self.most_bytes = FrameConnection().most_bytes
-        self.send({"result": {"incarnation": self._server.incarnation, "version": __version__}})
+        self.send_message({"result": {"incarnation": self._server.incarnation, "version": __version__}})
 
     async def _handle_request(self, answerer: AnswersRequests, asked: Asked) -> None:
         number, loop = int(asked.get("n", 0)), asyncio.get_running_loop()
@@ -344,21 +346,21 @@ class ServerConnection(FrameConnection):
         def progressed(event: Event) -> None:
             # Don't send progress to a client that reads slowly; the result contains everything.
             if isinstance(event, Progressed) and not self.is_congested:
-                loop.call_soon_threadsafe(self.send, {"n": number, "progress": asdict(event)})
+                loop.call_soon_threadsafe(self.send_message, {"n": number, "progress": asdict(event)})
 
         told = progressed if asked.get("progress") else None
         answer: bytes | None = None
         try:
-            body = await answerer.answer(asked, told)
-            answer = raw_frame(b'{"n":%d,%s}' % (number, body))
+            body = await answerer.handle_request(asked, told)
+            answer = frame_of_json_bytes(b'{"n":%d,%s}' % (number, body))
         except HostError as too_large:
-            answer = frame({"n": number, "error": _problem_to_json(too_large)})
+            answer = encode_frame({"n": number, "error": _error_to_json(too_large)})
         finally:
             # Respond even after an unexpected exception (logged with traceback): no client must wait forever.
-            self.send_raw(answer or frame({"n": number, "error": FAILED}))
+            self.send_encoded_frame(answer or encode_frame({"n": number, "error": FAILED}))
 
 
-def _protocol_problem(spoken: Any) -> str:
+def _protocol_version_problem(spoken: Any) -> str:
     if spoken == PROTOCOL:
         return ""
     return (
@@ -367,12 +369,12 @@ def _protocol_problem(spoken: Any) -> str:
     )
 
 
-def error_answer(error: HandtoolsError) -> bytes:
+def error_response_json(error: HandtoolsError) -> bytes:
     """The JSON of an error response."""
-    return b'"error":' + _json_bytes(_problem_to_json(error))
+    return b'"error":' + _json_bytes(_error_to_json(error))
 
 
-def _problem_to_json(error: HandtoolsError) -> dict[str, str]:
+def _error_to_json(error: HandtoolsError) -> dict[str, str]:
     if isinstance(error, WorkspaceMoved):
         return {
             "kind": "moved",

@@ -42,7 +42,7 @@ class HostedWorkspace:
     has_running_job: bool
 
 
-def sample_status(metrics: HostMetrics, status: HostStatus, stored_bytes: int) -> None:
+def update_metrics_from_status(metrics: HostMetrics, status: HostStatus, stored_bytes: int) -> None:
     """Update the metrics that are sampled, not counted, from a status."""
     sums = {"busy": status.shed, "stored_bytes": stored_bytes}
     gauges = {
@@ -56,4 +56,4 @@ def sample_status(metrics: HostMetrics, status: HostStatus, stored_bytes: int) -
         "unstored_seconds": status.unstored_seconds,
         "draining": status.draining,
     }
-    metrics.sample(sums, gauges)
+    metrics.set_totals_and_gauges(sums, gauges)

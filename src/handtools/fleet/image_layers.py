@@ -41,7 +41,9 @@ class ImageTree:
     def __init__(self) -> None:
         self.root = ImageNode("folder", _NEW_FOLDER_MODE)
 
-    def apply(self, layer_nodes: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True) -> None:
+    def apply_layer(
+        self, layer_nodes: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True
+    ) -> None:
         """Apply a layer, nodes with their paths. Raises `ValueError` if it escapes the tree or contradicts itself.
 
         Raises `ValueError` if a path escapes the tree or the layer contradicts itself. In a plain archive
@@ -57,9 +59,9 @@ class ImageTree:
             else:
                 added_nodes.append((parts, node))
         for parts, node in added_nodes:
-            self._add(parts, node)
+            self._add_node(parts, node)
 
-    def folder(self, path: str) -> ImageNode:
+    def folder_node(self, path: str) -> ImageNode:
         """The folder at a path of the image. Raises `UsageError` if there is none."""
         found = self._node_at(path_parts(path))
         if found is None or found.kind != "folder":
@@ -76,7 +78,7 @@ class ImageTree:
         elif not name.startswith(_UNION_FILE_SYSTEM_PREFIX):
             folder.children.pop(name.removeprefix(WHITEOUT_PREFIX), None)
 
-    def _add(self, parts: list[str], node: ImageNode) -> None:
+    def _add_node(self, parts: list[str], node: ImageNode) -> None:
         if not parts:
             if node.kind == "folder":
                 self.root.mode, self.root.mtime = node.mode, node.mtime
@@ -130,7 +132,7 @@ class ImageTree:
         return stack[-1]
 
 
-def walk_image(folder_node: ImageNode) -> Iterator[tuple[str, ImageNode]]:
+def walk_image_nodes(folder_node: ImageNode) -> Iterator[tuple[str, ImageNode]]:
     """Yield everything below a folder with its relative path, each folder before its contents."""
     waiting = [("", folder_node)]
     while waiting:
@@ -152,7 +154,7 @@ def path_parts(path: str) -> list[str]:
     return parts
 
 
-def template_mode(mode: int, *, is_folder: bool) -> int:
+def permissions_in_template(mode: int, *, is_folder: bool) -> int:
     """The permission bits of a file or folder in a template.
 
     Setuid and setgid bits are cleared, and the owner can read it. Folders keep their sticky bit.

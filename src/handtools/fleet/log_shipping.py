@@ -16,9 +16,9 @@ from handtools.fleet.workspace_log import LogHead, LogStore, SegmentTaken
 from handtools.fleet.workspace_recovery import (
     is_checkpoint_due,
     recover_workspace,
-    ship_workspace,
     store_checkpoint,
     store_fork_base,
+    store_new_changes,
 )
 from handtools.fleet.workspace_slots import WorkspaceSlot, WorkspaceSlots
 from handtools.fleet.workspaces import WorkspaceStore
@@ -51,22 +51,22 @@ class LogShipping:
         self._later: set[asyncio.Task[None]] = set()
         self._collecting: asyncio.Task[None] | None = None
 
-    async def begin(self, name: str, head: LogHead) -> bool:
+    async def create_log(self, name: str, head: LogHead) -> bool:
         """Create the log of a workspace; False if it may already exist, from an earlier attempt."""
-        self._collect_daily()
+        self._start_daily_garbage_collection()
         template = self._store.templates
-        if not template.has(head.template):
+        if not template.has_template(head.template):
             await to_thread.run_sync(self.log.fetch_template, head.template, template)
         else:
-            await to_thread.run_sync(self.log.put_template, template.get(head.template))
+            await to_thread.run_sync(self.log.put_template, template.get_template(head.template))
         if self._host_name and name.partition("-")[0] != self._host_name:
             # The name starts with another host: a fork is created on its parent's host, which may have moved.
-            await to_thread.run_sync(self.log.place, name, self._host_name)
-        return await to_thread.run_sync(self.log.begin, name, head)
+            await to_thread.run_sync(self.log.assign_to_host, name, self._host_name)
+        return await to_thread.run_sync(self.log.create_log, name, head)
 
-    async def begin_forks(self, slot: WorkspaceSlot, names: Sequence[str]) -> list[str]:
+    async def create_fork_logs(self, slot: WorkspaceSlot, names: Sequence[str]) -> list[str]:
         """Create the logs of forks. Returns the names of the new ones; an earlier attempt made the others."""
-        record, done = self._store.get(slot.name), slot.shipped
+        record, done = self._store.get_record(slot.name), slot.shipped
         await to_thread.run_sync(
             lambda: store_fork_base(
                 self.log, self._store, slot.name, shipped=done, writer=self._incarnation
@@ -75,32 +75,32 @@ class LogShipping:
         head, new = LogHead(record.template, record.tenant, slot.name, done.number), []
         for each in names:
             try:
-                if await self.begin(each, head):
+                if await self.create_log(each, head):
                     new.append(each)
             except SegmentTaken:
-                known = await to_thread.run_sync(self.log.head, each)
+                known = await to_thread.run_sync(self.log.read_head, each)
                 if known is None or replace(known, segment=head.segment) != head:
                     raise
         return new
 
-    async def recover(self, name: str, tenant: str) -> None:
+    async def recover_workspace(self, name: str, tenant: str) -> None:
         """Recover a tenant's workspace from its log. Raises `WorkspaceMoved` if another host has it."""
-        self._collect_daily()
-        head = await to_thread.run_sync(self.log.head, name)
+        self._start_daily_garbage_collection()
+        head = await to_thread.run_sync(self.log.read_head, name)
         if head is None or (tenant and head.tenant != tenant):
             return  # a tenant who guesses a name must neither cause work nor learn that it exists
-        host = await to_thread.run_sync(self.log.placed_on, name) if self._host_name else ""
+        host = await to_thread.run_sync(self.log.host_moved_to, name) if self._host_name else ""
         if host and host != self._host_name:
-            raise self._slots.moved(name, host)
+            raise self._slots.moved_error(name, host)
         recovered = await to_thread.run_sync(
             lambda: recover_workspace(self._store, self.log, name, head, writer=self._incarnation)
         )
         if recovered is not None:
-            self._slots.add(recovered.record).shipped = recovered.shipped
+            self._slots.add_workspace(recovered.record).shipped = recovered.shipped
             self._increment_counter("recovered_workspaces")
 
     @asynccontextmanager
-    async def changing(self, slot: WorkspaceSlot, toolbox: Toolbox) -> AsyncIterator[None]:
+    async def log_changes_of_block(self, slot: WorkspaceSlot, toolbox: Toolbox) -> AsyncIterator[None]:
         """Let one call at a time change a workspace, and store its changes in the log.
 
         With `durable`, the block ends only when they are stored.
@@ -111,21 +111,21 @@ class LogShipping:
             finally:
                 slot.unstored_since = slot.unstored_since or time.monotonic()
                 if self._durability == "durable":
-                    await asyncio.shield(self.ship(slot, toolbox))
+                    await asyncio.shield(self.store_new_changes(slot, toolbox))
         if self._durability == "fast":
-            task = asyncio.create_task(self._ship_later(slot))
+            task = asyncio.create_task(self._store_new_changes_later(slot))
             self._later.add(task)
             task.add_done_callback(self._later.discard)
 
-    async def ship(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
+    async def store_new_changes(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         """Store new changes of a workspace in its log."""
         async with slot.shipping:
             began = time.monotonic()
             try:
-                await to_thread.run_sync(self._store_gained, slot, toolbox)
+                await to_thread.run_sync(self._store_changes_and_checkpoint, slot, toolbox)
                 slot.unstored_since = None
                 if self._metrics is not None:
-                    self._metrics.stored(time.monotonic() - began)
+                    self._metrics.record_store_time(time.monotonic() - began)
             except StorageFault:
                 self._increment_counter("store_failures")
                 raise
@@ -147,17 +147,17 @@ class LogShipping:
         if self._later:
             await asyncio.gather(*self._later, return_exceptions=True)
 
-    async def _ship_later(self, slot: WorkspaceSlot) -> None:
+    async def _store_new_changes_later(self, slot: WorkspaceSlot) -> None:
         try:
-            async with self._slots.using(slot) as box, slot.changing:
-                await self.ship(slot, box)
+            async with self._slots.use_toolbox(slot) as box, slot.changing:
+                await self.store_new_changes(slot, box)
         except HandtoolsError as problem:
             if not slot.moved_to:  # a moved workspace was already stored
                 logger.warning("Can't store workspace %s: %s", slot.name, problem)
 
-    def _store_gained(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
+    def _store_changes_and_checkpoint(self, slot: WorkspaceSlot, toolbox: Toolbox) -> None:
         journal = toolbox.workspace.journal
-        slot.shipped = ship_workspace(
+        slot.shipped = store_new_changes(
             self.log,
             self._store,
             slot.name,
@@ -176,12 +176,12 @@ class LogShipping:
                 writer=self._incarnation,
             )
 
-    def _collect_daily(self) -> None:
+    def _start_daily_garbage_collection(self) -> None:
         """Start the task that deletes logs of removed workspaces daily; one host does it for the fleet."""
         if self._collecting is None:
-            self._collecting = asyncio.create_task(self._keep_collecting_garbage())
+            self._collecting = asyncio.create_task(self._collect_garbage_daily())
 
-    async def _keep_collecting_garbage(self) -> None:
+    async def _collect_garbage_daily(self) -> None:
         while True:
             try:
                 await to_thread.run_sync(self.log.collect_daily_garbage, abandon_on_cancel=True)
@@ -191,4 +191,4 @@ class LogShipping:
 
     def _increment_counter(self, name: str) -> None:
         if self._metrics is not None:
-            self._metrics.add(name)
+            self._metrics.add_to_counter(name)

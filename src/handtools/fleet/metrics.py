@@ -40,15 +40,17 @@ class HistogramMetric(Protocol):
 class MetricRegistry(Protocol):
     """Creates metrics and exposes them to a collector."""
 
-    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
+    def create_counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
         """Create a counter."""
         ...
 
-    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
+    def create_gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         """Create a gauge."""
         ...
 
-    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
+    def create_seconds_histogram(
+        self, name: str, description: str, labels: Sequence[str] = ()
+    ) -> HistogramMetric:
         """Create a histogram of seconds."""
         ...
 
@@ -59,18 +61,20 @@ class HostMetrics:
     def __init__(self, registry: MetricRegistry, tools: Iterable[str]) -> None:
         self._tools = frozenset(tools)
         self._codes = {each.code for each in ToolError.__subclasses__()}
-        self._calls = registry.counter(
+        self._calls = registry.create_counter(
             "handtools_calls_total", "Finished calls by outcome.", ("tool", "outcome")
         )
-        self._seconds = registry.histogram(
+        self._seconds = registry.create_seconds_histogram(
             "handtools_call_seconds", "Duration of calls, including the wait for a turn.", ("tool",)
         )
-        self._waits = registry.histogram("handtools_turn_wait_seconds", "Time calls waited for a turn.")
-        self._stores = registry.histogram(
+        self._waits = registry.create_seconds_histogram(
+            "handtools_turn_wait_seconds", "Time calls waited for a turn."
+        )
+        self._stores = registry.create_seconds_histogram(
             "handtools_store_seconds", "Time to store new changes in a workspace's log."
         )
         self._sums = {
-            name: registry.counter(f"handtools_{name}_total", description)
+            name: registry.create_counter(f"handtools_{name}_total", description)
             for name, description in {
                 "busy": "Calls refused as busy.",
                 "stored_bytes": "Log bytes stored, compressed.",
@@ -80,7 +84,7 @@ class HostMetrics:
             }.items()
         }
         self._gauges = {
-            name: registry.gauge(f"handtools_{name}", description)
+            name: registry.create_gauge(f"handtools_{name}", description)
             for name, description in {
                 "slots": "Maximum number of workspaces on the host.",
                 "workspaces": "Workspaces on the host.",
@@ -95,34 +99,34 @@ class HostMetrics:
         }
         self._added: dict[str, float] = {}
 
-    def call_ended(self, tool: str, result: Result[Any], seconds: float) -> None:
+    def count_finished_call(self, tool: str, result: Result[Any], seconds: float) -> None:
         """Count a finished call."""
         known = tool if tool in self._tools else OTHER
-        self._calls.inc(1.0, {"tool": known, "outcome": self._outcome(result)})
+        self._calls.inc(1.0, {"tool": known, "outcome": self._outcome_label(result)})
         self._seconds.observe(seconds, {"tool": known})
 
-    def waited(self, seconds: float) -> None:
+    def record_queue_wait(self, seconds: float) -> None:
         """Record how long a call waited in the queue."""
         self._waits.observe(seconds)
 
-    def stored(self, seconds: float) -> None:
+    def record_store_time(self, seconds: float) -> None:
         """Record the time that it took to store new changes in a log."""
         self._stores.observe(seconds)
 
-    def add(self, name: str, value: float = 1.0) -> None:
+    def add_to_counter(self, name: str, value: float = 1.0) -> None:
         """Add to the counter with this name."""
         if value > 0:
             self._sums[name].inc(value)
 
-    def sample(self, sums: Mapping[str, float], gauges: Mapping[str, float]) -> None:
+    def set_totals_and_gauges(self, sums: Mapping[str, float], gauges: Mapping[str, float]) -> None:
         """Set metrics from the host's numbers: `sums` has totals for counters, `gauges` current values."""
         for name, total in sums.items():
-            self.add(name, total - self._added.get(name, 0.0))
+            self.add_to_counter(name, total - self._added.get(name, 0.0))
             self._added[name] = total
         for name, value in gauges.items():
             self._gauges[name].set(float(value))
 
-    def _outcome(self, result: Result[Any]) -> str:
+    def _outcome_label(self, result: Result[Any]) -> str:
         if result.fault is None:
             return result.status
         return result.fault.code if result.fault.code in self._codes else OTHER
@@ -134,7 +138,7 @@ class RayMetricRegistry:
     def __init__(self, host: str) -> None:
         self._host = host
 
-    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
+    def create_counter(self, name: str, description: str, labels: Sequence[str] = ()) -> CounterMetric:
         from ray.util.metrics import Counter  # pyright: ignore[reportMissingImports]
 
         counter_metric: CounterMetric = Counter(
@@ -142,13 +146,15 @@ class RayMetricRegistry:
         )
         return self._with_host_tag(counter_metric)
 
-    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
+    def create_gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> GaugeMetric:
         from ray.util.metrics import Gauge  # pyright: ignore[reportMissingImports]
 
         gauge_metric: GaugeMetric = Gauge(name, description, tag_keys=(*labels, "host"))
         return self._with_host_tag(gauge_metric)
 
-    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> HistogramMetric:
+    def create_seconds_histogram(
+        self, name: str, description: str, labels: Sequence[str] = ()
+    ) -> HistogramMetric:
         from ray.util.metrics import Histogram  # pyright: ignore[reportMissingImports]
 
         histogram_metric: HistogramMetric = Histogram(

@@ -23,7 +23,9 @@ class MetricsServer:
         """Start listening, by default on any free port. Returns the port."""
         if address not in _LOOPBACK:
             raise UsageError(f"Metrics can be served only on a loopback address, not on {address!r}.")
-        self._server = await asyncio.start_server(self._answer, address, port, limit=_MAX_REQUEST_BYTES)
+        self._server = await asyncio.start_server(
+            self._handle_http_request, address, port, limit=_MAX_REQUEST_BYTES
+        )
         return int(self._server.sockets[0].getsockname()[1])
 
     async def aclose(self) -> None:
@@ -33,7 +35,9 @@ class MetricsServer:
             await self._server.wait_closed()
             self._server = None
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_http_request(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")

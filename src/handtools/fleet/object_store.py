@@ -21,27 +21,27 @@ class ObjectStore(Protocol):
 
     errors: tuple[type[Exception], ...]
 
-    def create(self, key: str, data: bytes) -> None:
+    def create_object(self, key: str, data: bytes) -> None:
         """Create an object. Raises an error if the key exists."""
         ...
 
-    def get(self, key: str, most: int) -> bytes | None:
+    def read_start(self, key: str, most: int) -> bytes | None:
         """The first `most` bytes of an object; None if it does not exist."""
         ...
 
-    def has(self, key: str) -> bool:
+    def has_object(self, key: str) -> bool:
         """Whether an object exists."""
         ...
 
-    def names(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """The names of the objects and folders in a folder."""
         ...
 
-    def modified(self, key: str) -> float:
+    def creation_time(self, key: str) -> float:
         """When an object was created, in seconds since 1970."""
         ...
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete_objects(self, keys: Iterable[str]) -> None:
         """Delete objects, ignoring those that do not exist."""
         ...
 
@@ -61,7 +61,7 @@ class _FolderStore:
     def __init__(self, folder: str) -> None:
         self._folder = Path(os.path.abspath(folder))
 
-    def create(self, key: str, data: bytes) -> None:
+    def create_object(self, key: str, data: bytes) -> None:
         self._make_folders(key)
         partial = f".{secrets.token_hex(8)}"
         with self._open_parent_folder(key) as (folder, name):
@@ -80,7 +80,7 @@ class _FolderStore:
                 with contextlib.suppress(FileNotFoundError):
                     folder.unlink(partial)
 
-    def get(self, key: str, most: int) -> bytes | None:
+    def read_start(self, key: str, most: int) -> bytes | None:
         try:
             with (
                 self._open_parent_folder(key) as (folder, name),
@@ -92,25 +92,25 @@ class _FolderStore:
         except WrongKind as problem:
             raise OSError(errno.EINVAL, problem.message) from problem
 
-    def has(self, key: str) -> bool:
+    def has_object(self, key: str) -> bool:
         try:
             with self._open_parent_folder(key) as (folder, name):
                 return folder.find(name) is not None
         except FileNotFoundError:
             return False
 
-    def names(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         try:
             with self._open_parent_folder(f"{folder}/.") as (opened, _):
                 return opened.names()
         except FileNotFoundError:
             return []
 
-    def modified(self, key: str) -> float:
+    def creation_time(self, key: str) -> float:
         with self._open_parent_folder(key) as (folder, name):
             return folder.stat(name).st_mtime
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete_objects(self, keys: Iterable[str]) -> None:
         for key in keys:
             with contextlib.suppress(FileNotFoundError), self._open_parent_folder(key) as (folder, name):
                 folder.unlink(name)
@@ -149,40 +149,40 @@ class _RemoteStore:
             # Without this option, s3fs makes an extra request for the size of each object that it reads.
             options = {"max_concurrency": 1} | options
         self._files, self._top = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
-        self.errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_errors())
+        self.errors: tuple[type[Exception], ...] = (OSError, TimeoutError, *_client_error_types())
 
-    def create(self, key: str, data: bytes) -> None:
-        self._files.pipe_file(self._path(key), data, mode="create")
+    def create_object(self, key: str, data: bytes) -> None:
+        self._files.pipe_file(self._path_of_key(key), data, mode="create")
 
-    def get(self, key: str, most: int) -> bytes | None:
+    def read_start(self, key: str, most: int) -> bytes | None:
         try:
-            found: bytes = self._files.cat_file(self._path(key), start=0, end=most)
+            found: bytes = self._files.cat_file(self._path_of_key(key), start=0, end=most)
         except FileNotFoundError:
             return None
         return found
 
-    def has(self, key: str) -> bool:
-        return bool(self._files.exists(self._path(key)))
+    def has_object(self, key: str) -> bool:
+        return bool(self._files.exists(self._path_of_key(key)))
 
-    def names(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         try:
-            found: list[str] = self._files.ls(self._path(folder), detail=False)
+            found: list[str] = self._files.ls(self._path_of_key(folder), detail=False)
         except FileNotFoundError:
             return []
         return [each.rstrip("/").rpartition("/")[2] for each in found]
 
-    def modified(self, key: str) -> float:
-        return float(self._files.modified(self._path(key)).timestamp())
+    def creation_time(self, key: str) -> float:
+        return float(self._files.modified(self._path_of_key(key)).timestamp())
 
-    def delete(self, keys: Iterable[str]) -> None:
-        if paths := [self._path(key) for key in keys]:
+    def delete_objects(self, keys: Iterable[str]) -> None:
+        if paths := [self._path_of_key(key) for key in keys]:
             self._files.rm(paths)
 
-    def _path(self, key: str) -> str:
+    def _path_of_key(self, key: str) -> str:
         return f"{self._top}/{key}"
 
 
-def _client_errors() -> list[type[Exception]]:
+def _client_error_types() -> list[type[Exception]]:
     """Exceptions other than `OSError` that object store clients raise if a server is unreachable."""
     found: list[type[Exception]] = []
     for module, name in (("botocore.exceptions", "BotoCoreError"), ("aiohttp", "ClientError")):

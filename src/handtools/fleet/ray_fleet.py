@@ -24,7 +24,7 @@ from handtools.core.errors import Busy, HostError, UsageError
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host import WorkspaceHost
 from handtools.fleet.host_client import ClientConnection, HostClient, ProgressHandler, error_from_json
-from handtools.fleet.host_log import keep_log_lines
+from handtools.fleet.host_log import start_recording_log_lines
 from handtools.fleet.host_server import HostMethods, HostServer
 from handtools.fleet.log_shipping import Durability
 from handtools.fleet.metrics import HostMetrics, RayMetricRegistry
@@ -94,7 +94,7 @@ class HostActor:
         self._server: HostServer | None = None
         self._starting = asyncio.Lock()
         self._sampling: asyncio.Task[None] | None = None
-        keep_log_lines()
+        start_recording_log_lines()
 
     def __repr__(self) -> str:
         """The actor's name in Ray's dashboard and in the prefix of its log lines."""
@@ -104,7 +104,7 @@ class HostActor:
         """The address of the host's server, a token for it, its node and its incarnation."""
         import ray
 
-        server = await self._started_server()
+        server = await self._start_or_get_server()
         return {
             "address": server.address,
             "token": self._token,
@@ -114,9 +114,9 @@ class HostActor:
 
     async def ask(self, asked: dict[str, Any]) -> bytes:
         """Handle a request as the host's server would, for clients that can't connect to the server."""
-        await self._started_server()
+        await self._start_or_get_server()
         assert self._methods is not None
-        return b"{" + await self._methods.answer(asked) + b"}"
+        return b"{" + await self._methods.handle_request(asked) + b"}"
 
     async def settings(self) -> HostSettings:
         """The settings that the host was started with, for a restart."""
@@ -124,7 +124,7 @@ class HostActor:
 
     async def close(self) -> None:
         """Store and close all workspaces, before the actor is killed."""
-        server = await self._started_server()
+        server = await self._start_or_get_server()
         await server.aclose()
         await server.host.aclose()
 
@@ -139,7 +139,7 @@ class HostActor:
         settings = self._settings
         return LogStore(settings.log_url, **settings.log_options) if settings.log_url else None
 
-    async def _started_server(self) -> HostServer:
+    async def _start_or_get_server(self) -> HostServer:
         async with self._starting:
             if self._server is None:
                 import ray
@@ -189,7 +189,7 @@ def _remove_abandoned_workspaces(top: Path) -> None:
         lock = try_lock(folder / OWNER_LOCK_NAME)
         if lock is not None:
             store = WorkspaceStore(folder, templates=top / "templates")
-            for name in store.names():
+            for name in store.workspace_names():
                 store.remove(name)
             store.collect_garbage()
             unlock(lock)
@@ -219,7 +219,7 @@ class RayHostClient(HostClient):
         self.through_ray = 0
         """Number of requests sent through Ray."""
 
-    async def locate(self) -> tuple[str, str]:
+    async def address_and_token(self) -> tuple[str, str]:
         """Ask Ray for the actor, and the actor for its address.
 
         Raises `ConnectionRefusedError` if the address is not reachable from here.
@@ -233,38 +233,38 @@ class RayHostClient(HostClient):
             raise ConnectionRefusedError("the host listens on its own node only")
         return found["address"], found["token"]
 
-    async def node(self) -> str:
+    async def node_address(self) -> str:
         """The address of the host's node."""
         return str((await asyncio.wait_for(self._actor_handle().where.remote(), LOCATE_SECONDS))["node"])
 
-    async def ask(
+    async def request(
         self, method: str, params: dict[str, Any], on_progress: ProgressHandler | None = None
     ) -> dict[str, Any]:
         """Send a request directly or through Ray. Follows a moved workspace to its new host."""
         workspace, sent_to = str(params.get("workspace", "")), ""
-        client = self._host_of(workspace)
+        client = self._client_of_current_host(workspace)
         for _ in range(_MAX_MOVES):
             try:
-                return await client.ask_here(method, params, on_progress, sent_to)
+                return await client.request_from_this_host(method, params, on_progress, sent_to)
             except WorkspaceMoved as moved:
                 if self._find_host is None or not workspace:
                     raise
                 sent_to, self._moved[workspace] = moved.sent_to, moved.host
-                client = self._host_of(workspace)
+                client = self._client_of_current_host(workspace)
         raise HostError(f"Workspace {workspace} keeps being moved between hosts.")
 
-    def tell(self, method: str, params: dict[str, Any]) -> None:
-        client = self._host_of(str(params.get("workspace", "")))
+    def send_without_response(self, method: str, params: dict[str, Any]) -> None:
+        client = self._client_of_current_host(str(params.get("workspace", "")))
         if client is self:
-            super().tell(method, params)
+            super().send_without_response(method, params)
         else:
-            client.tell(method, params)
+            client.send_without_response(method, params)
 
-    def _host_of(self, workspace: str) -> "RayHostClient":
+    def _client_of_current_host(self, workspace: str) -> "RayHostClient":
         host = self._moved.get(workspace)
         return self if host is None or self._find_host is None else self._find_host(host)
 
-    async def ask_here(
+    async def request_from_this_host(
         self,
         method: str,
         params: dict[str, Any],
@@ -281,11 +281,11 @@ class RayHostClient(HostClient):
         while time.monotonic() < end:
             asked = {**params, "sent_to": sent_to} if sent_to else params
             try:
-                connection = await self._direct_connection()
+                connection = await self._direct_connection_or_none()
                 sent_to = sent_to or (self._incarnation if connection is None else connection.incarnation)
                 if connection is None:
-                    return await self._ask_through_ray(method, asked)
-                return await connection.ask(method, asked, on_progress)
+                    return await self._request_through_ray(method, asked)
+                return await connection.request(method, asked, on_progress)
             except WorkspaceMoved as moved:
                 # Calls that this incarnation ran are in the log; an earlier incarnation's may be lost.
                 moved.sent_to = "" if sent_to == moved.incarnation else sent_to
@@ -299,17 +299,17 @@ class RayHostClient(HostClient):
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
         raise HostError(f"Can't reach the host {self.actor_name}: {lost.splitlines()[0] if lost else ''}")
 
-    async def _direct_connection(self) -> ClientConnection | None:
+    async def _direct_connection_or_none(self) -> ClientConnection | None:
         """Connect directly, or return None if that is not possible and requests must go through Ray."""
         if time.monotonic() < self._relayed_until:
             return None
         try:
-            return await self._connection()
+            return await self._open_or_reuse_connection()
         except (OSError, TimeoutError):
             self._relayed_until = time.monotonic() + RELAY_SECONDS
             return None
 
-    async def _ask_through_ray(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async def _request_through_ray(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self.through_ray += 1
         answer = json.loads(await self._actor_handle().ask.remote({"method": method, **params}))
         if "error" in answer:
@@ -333,7 +333,7 @@ class Fleet:
         self._direct = direct
         self._clients: dict[str, RayHostClient] = {}
         for host in hosts:
-            self.client(host)
+            self.client_by_host_name(host)
         self._next = 0
 
     @classmethod
@@ -390,9 +390,9 @@ class Fleet:
 
     def toolbox(self, workspace: str) -> FleetToolbox:
         """The toolbox of a workspace, from any driver."""
-        return FleetToolbox(self.client_of(workspace), workspace)
+        return FleetToolbox(self.client_for_workspace(workspace), workspace)
 
-    def client_of(self, workspace: str) -> RayHostClient:
+    def client_for_workspace(self, workspace: str) -> RayHostClient:
         """The client of the host that a workspace's name starts with; if that is gone, of any other host.
 
         A host that does not have the workspace recovers it or names the host that has it.
@@ -403,11 +403,11 @@ class Fleet:
             host = names[zlib.crc32(workspace.encode()) % len(names)]  # every driver chooses the same host
         return self._clients[host]
 
-    def client(self, host: str) -> RayHostClient:
+    def client_by_host_name(self, host: str) -> RayHostClient:
         """The client of a host by name, even of a host started after this object was created."""
         if host not in self._clients:
             self._clients[host] = RayHostClient(
-                f"{self.name}/{host}", direct=self._direct, find_host=self.client
+                f"{self.name}/{host}", direct=self._direct, find_host=self.client_by_host_name
             )
         return self._clients[host]
 
@@ -419,10 +419,10 @@ class Fleet:
         """
         import ray
 
-        client = self.client(host)
+        client = self.client_by_host_name(host)
         actor = ray.get_actor(client.actor_name, NAMESPACE)
         settings = settings or await actor.settings.remote()
-        await self._end_host(client)
+        await self._close_and_kill_host(client)
         end = time.monotonic() + CLOSE_SECONDS
         while time.monotonic() < end:
             # Retry: Ray frees the name only some time after the actor is gone.
@@ -432,7 +432,7 @@ class Fleet:
             await asyncio.sleep(_NAME_LOOK_SECONDS)
         await client.ping()
 
-    async def _end_host(self, client: RayHostClient) -> None:
+    async def _close_and_kill_host(self, client: RayHostClient) -> None:
         import ray
 
         await client.aclose()
@@ -443,7 +443,7 @@ class Fleet:
 
     async def fork(self, workspace: str, count: int = 1) -> list[FleetToolbox]:
         """Fork a workspace in its current state, on the same host."""
-        client = self.client_of(workspace)
+        client = self.client_for_workspace(workspace)
         return [FleetToolbox(client, name) for name in await client.fork(workspace, count)]
 
     async def aclose(self) -> None:
@@ -454,7 +454,7 @@ class Fleet:
     async def stop(self) -> None:
         """Stop the hosts. Workspaces with a log can be recovered later."""
         for client in list(self._clients.values()):
-            await self._end_host(client)
+            await self._close_and_kill_host(client)
 
 
 def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool = False) -> None:

@@ -24,7 +24,7 @@ from typing import IO, Any
 import zstandard
 
 from handtools.core.errors import TooLarge, UsageError
-from handtools.fleet.image_layers import ImageNode, ImageTree, template_mode, walk_image
+from handtools.fleet.image_layers import ImageNode, ImageTree, permissions_in_template, walk_image_nodes
 from handtools.host.files.folder_handle import FolderHandle, join_path, open_inner_folder
 from handtools.host.files.folder_trees import SubfolderCache, TreeEntry, walk_tree
 
@@ -65,7 +65,7 @@ class ArchiveBudget:
     bytes: int = MAX_ARCHIVE_BYTES
     entries: int = MAX_ARCHIVE_ENTRIES
 
-    def spend(self, *, size: int = 0, entries: int = 0) -> None:
+    def subtract(self, *, size: int = 0, entries: int = 0) -> None:
         """Subtract from the budget. Raises `TooLarge` if it is exceeded."""
         self.bytes -= size
         self.entries -= entries
@@ -77,7 +77,7 @@ class ArchiveBudget:
 
 
 @contextmanager
-def unpacking(what: str) -> Iterator[None]:
+def convert_archive_errors(what: str) -> Iterator[None]:
     """Convert every error about an archive to a `UsageError`; `what` names the kind of archive in it."""
     try:
         yield
@@ -91,12 +91,12 @@ class TarArchive:
     def __init__(self, plain: IO[bytes]) -> None:
         self._archive = tarfile.open(fileobj=_BoundedReads(plain), mode="r:")  # noqa: SIM115
 
-    def entries(self, budget: ArchiveBudget) -> Iterator[tuple[str, ImageNode]]:
+    def paths_and_nodes(self, budget: ArchiveBudget) -> Iterator[tuple[str, ImageNode]]:
         """Yield the paths and nodes of the archive; devices and pipes are skipped, owners are ignored."""
         for member in self._archive:
             # Only a sparse file can be larger than the archive that contains it.
-            budget.spend(entries=1, size=member.size if member.issparse() else 0)
-            mode = template_mode(member.mode, is_folder=member.isdir())
+            budget.subtract(entries=1, size=member.size if member.issparse() else 0)
+            mode = permissions_in_template(member.mode, is_folder=member.isdir())
             if member.isdir():
                 yield member.name, ImageNode("folder", mode, mtime=_valid_mtime(member))
             elif member.issym():
@@ -107,17 +107,17 @@ class TarArchive:
                 content = (self._archive, member)
                 yield member.name, ImageNode("file", mode, content=content, mtime=_valid_mtime(member))
 
-    def open(self, name: str) -> IO[bytes] | None:
+    def open_file(self, name: str) -> IO[bytes] | None:
         """Open a file of the archive; None if it does not exist. Follows links only inside the archive."""
         try:
             return self._archive.extractfile(name)
         except KeyError:
             return None
 
-    def check_size(self, budget: ArchiveBudget) -> None:
+    def check_entry_count(self, budget: ArchiveBudget) -> None:
         """Count all entries. Raises `TooLarge` if there are too many."""
         for _ in self._archive:
-            budget.spend(entries=1)
+            budget.subtract(entries=1)
 
 
 class _BoundedReads(io.BufferedIOBase):
@@ -147,33 +147,33 @@ def _valid_mtime(member: tarfile.TarInfo) -> float | None:
     return member.mtime if 0 <= member.mtime < _MAX_SECONDS else None
 
 
-def decompress(packed: IO[bytes], target: Path, budget: ArchiveBudget) -> str:
+def decompress_and_hash(packed: IO[bytes], target: Path, budget: ArchiveBudget) -> str:
     """Write `packed` to `target`, decompressed if necessary. Returns the SHA-256 of the written data."""
-    unpacker = _unpacker_for(packed)
+    unpacker = _decompressor_for(packed)
     plain: Any = packed if unpacker is None else unpacker(packed)
     found = hashlib.sha256()
     with target.open("xb") as file:
         while chunk := plain.read(_CHUNK_BYTES):
-            budget.spend(size=len(chunk))
+            budget.subtract(size=len(chunk))
             found.update(chunk)
             file.write(chunk)
     return found.hexdigest()
 
 
-def _unpacker_for(packed: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
+def _decompressor_for(packed: IO[bytes]) -> Callable[[IO[bytes]], Any] | None:
     magic = packed.read(8)
     packed.seek(0)
     return next((each for start, each in _UNPACKERS.items() if magic.startswith(start)), None)
 
 
 @contextmanager
-def opened_archive(packed: IO[bytes], scratch: Path, budget: ArchiveBudget) -> Iterator[TarArchive]:
+def open_archive(packed: IO[bytes], scratch: Path, budget: ArchiveBudget) -> Iterator[TarArchive]:
     """Open an archive. A compressed one is first decompressed to a file in the folder `scratch`."""
-    if _unpacker_for(packed) is None:
+    if _decompressor_for(packed) is None:
         yield TarArchive(packed)
         return
     unpacked = scratch / "archive"
-    decompress(packed, unpacked, budget)
+    decompress_and_hash(packed, unpacked, budget)
     with unpacked.open("rb") as plain:
         unpacked.unlink()  # the open fd keeps the data
         yield TarArchive(plain)
@@ -186,9 +186,9 @@ def unpack_archive(packed: IO[bytes], folder: Path, scratch: Path) -> None:
     itself.
     """
     budget = ArchiveBudget()
-    with unpacking("archive"), opened_archive(packed, scratch, budget) as archive:
+    with convert_archive_errors("archive"), open_archive(packed, scratch, budget) as archive:
         tree = ImageTree()
-        tree.apply(archive.entries(budget), has_whiteouts=False)
+        tree.apply_layer(archive.paths_and_nodes(budget), has_whiteouts=False)
         write_tree(tree.root, folder)
 
 
@@ -198,7 +198,7 @@ def write_tree(top_node: ImageNode, folder: Path) -> None:
     written: dict[int, str] = {}
     folders = [("", top_node)]
     with FolderHandle.at(os.fspath(folder)) as handle, SubfolderCache(handle) as subtree:
-        for path, node in walk_image(top_node):
+        for path, node in walk_image_nodes(top_node):
             above, _, name = path.rpartition("/")
             here = subtree.folder(above)
             if node.kind == "folder":
@@ -208,12 +208,12 @@ def write_tree(top_node: ImageNode, folder: Path) -> None:
                 _create_hard_link(handle, first, here, name)
             else:
                 written[id(node)] = path
-                _write_leaf(here, name, node)
+                _write_file_or_symlink(here, name, node)
         for path, node in reversed(folders):
-            _settle_folder(handle, path, node)
+            _set_folder_mode_and_mtime(handle, path, node)
 
 
-def _write_leaf(folder: FolderHandle, name: str, node: ImageNode) -> None:
+def _write_file_or_symlink(folder: FolderHandle, name: str, node: ImageNode) -> None:
     if node.kind == "link":
         folder.create_link(name, os.fsencode(node.target))
         return
@@ -240,7 +240,7 @@ def _create_hard_link(top_handle: FolderHandle, first: str, folder: FolderHandle
         )
 
 
-def _settle_folder(top_handle: FolderHandle, path: str, node: ImageNode) -> None:
+def _set_folder_mode_and_mtime(top_handle: FolderHandle, path: str, node: ImageNode) -> None:
     """Set the mode and mtime of a folder after its contents are written."""
     above, _, name = path.rpartition("/")
     with open_inner_folder(top_handle, above) as folder:
@@ -256,9 +256,9 @@ def pack_folder(
     """Write a folder's files, folders and symlinks as a tar archive, optionally only the given `names`."""
     linked: dict[tuple[int, int], str] = {}
     with FolderHandle.at(os.fspath(folder)) as top, tarfile.open(fileobj=target, mode="w|") as archive:
-        archive.addfile(_member(".", top.own_stat()))
+        archive.addfile(_tar_member(".", top.own_stat()))
         for entry in _walk_named_entries(top, names) if names else walk_tree(top):
-            found, member = entry.found, _member(entry.path, entry.found)
+            found, member = entry.found, _tar_member(entry.path, entry.found)
             if entry.kind == "link":
                 member.type = tarfile.SYMTYPE
                 member.linkname = os.fsdecode(entry.folder.link_target(entry.name))
@@ -289,7 +289,7 @@ def _walk_named_entries(top_handle: FolderHandle, names: Collection[str]) -> Ite
                     yield entry._replace(path=join_path(name, entry.path))
 
 
-def _member(path: str, found: os.stat_result) -> tarfile.TarInfo:
+def _tar_member(path: str, found: os.stat_result) -> tarfile.TarInfo:
     member = tarfile.TarInfo(path)
     member.type = tarfile.DIRTYPE if stat.S_ISDIR(found.st_mode) else tarfile.REGTYPE
     member.mode, member.mtime = stat.S_IMODE(found.st_mode), found.st_mtime

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from handtools.core.errors import NotFound, StorageFault, UsageError, WrongKind
-from handtools.fleet.image_layers import ImageTree, template_mode
+from handtools.fleet.image_layers import ImageTree, permissions_in_template
 from handtools.fleet.tar_archives import (
     ArchiveBudget,
     TarArchive,
-    decompress,
-    opened_archive,
+    convert_archive_errors,
+    decompress_and_hash,
+    open_archive,
     unpack_archive,
-    unpacking,
     write_tree,
 )
 from handtools.host.files.folder_handle import FolderHandle, open_inner_folder
@@ -79,11 +79,11 @@ class TemplateStore:
         the archive.
         """
         if isinstance(source, (str, Path)):
-            with unpacking("archive"), open(source, "rb") as file:
-                return self._add_tarball(file, f"tarball {source}")
-        return self._add_tarball(source, "tarball")
+            with convert_archive_errors("archive"), open(source, "rb") as file:
+                return self._unpack_and_store_tarball(file, f"tarball {source}")
+        return self._unpack_and_store_tarball(source, "tarball")
 
-    def _add_tarball(self, packed: IO[bytes], source: str) -> Template:
+    def _unpack_and_store_tarball(self, packed: IO[bytes], source: str) -> Template:
         with self._temporary_folder() as place:
             unpack_archive(packed, place / TEMPLATE_TREE_NAME, place)
             return self._store_template(place, source)
@@ -111,7 +111,7 @@ class TemplateStore:
             found = write_commit(repository, commit, tree, with_repository=with_repository)
             return self._store_template(place, f"commit {found}", commit=found if with_repository else "")
 
-    def add_stored(self, digest: str, packed: IO[bytes]) -> Template:
+    def restore_template(self, digest: str, packed: IO[bytes]) -> Template:
         """Recreate a template from a tar archive of its tree that was stored under its digest.
 
         Raises `StorageFault` if the content does not match the digest.
@@ -121,7 +121,7 @@ class TemplateStore:
             try:
                 unpack_archive(packed, stored, place)
                 commit = head_commit(stored)
-                if commit and _content_digest(stored, commit)[0] == digest:
+                if commit and _digest_and_counts_of_folder(stored, commit)[0] == digest:
                     # The digest covers the commit id, but not .git. So don't trust the stored .git: make a
                     # new one from its objects, whose hashes are checked.
                     write_commit(stored, commit, tree, with_repository=True)
@@ -133,7 +133,7 @@ class TemplateStore:
             except UsageError as problem:
                 raise _damaged_template_fault(digest, str(problem)) from problem
 
-    def get(self, digest: str) -> Template:
+    def get_template(self, digest: str) -> Template:
         """Return a template by digest. Raises `NotFound`."""
         place = self._template_folder(digest)
         try:
@@ -144,11 +144,11 @@ class TemplateStore:
             ) from None
         return Template(digest, place / TEMPLATE_TREE_NAME, facts["files"], facts["bytes"], facts["source"])
 
-    def tree(self, digest: str) -> Path:
+    def files_folder(self, digest: str) -> Path:
         """The folder with a template's files, whether or not it exists."""
         return self._template_folder(digest) / TEMPLATE_TREE_NAME
 
-    def has(self, digest: str) -> bool:
+    def has_template(self, digest: str) -> bool:
         """Whether a template exists in the store."""
         return (self._template_folder(digest) / TEMPLATE_FACTS_NAME).is_file()
 
@@ -156,9 +156,11 @@ class TemplateStore:
         """The digests of all templates in the store."""
         if not self.folder.is_dir():
             return []
-        return sorted(name for name in os.listdir(self.folder) if _is_digest(name) and self.has(name))
+        return sorted(
+            name for name in os.listdir(self.folder) if _is_digest(name) and self.has_template(name)
+        )
 
-    def touch(self, digest: str) -> None:
+    def mark_as_used(self, digest: str) -> None:
         """Mark a template as used now."""
         with contextlib.suppress(FileNotFoundError):
             os.utime(self._template_folder(digest) / TEMPLATE_FACTS_NAME)
@@ -180,7 +182,7 @@ class TemplateStore:
         left = [
             name
             for name in (os.listdir(self.folder) if self.folder.is_dir() else ())
-            if not (_is_digest(name) and self.has(name))
+            if not (_is_digest(name) and self.has_template(name))
             and time.time() - (self.folder / name).stat().st_mtime > older_seconds
         ]
         for name in left:
@@ -205,18 +207,18 @@ class TemplateStore:
         return self.folder / digest
 
     def _store_template(self, place: Path, source: str, *, commit: str = "", digest: str = "") -> Template:
-        found, files, size = _content_digest(place / TEMPLATE_TREE_NAME, commit)
+        found, files, size = _digest_and_counts_of_folder(place / TEMPLATE_TREE_NAME, commit)
         if digest and found != digest:
             raise _damaged_template_fault(digest, "The digest of its content does not match.")
-        if not self.has(found):
+        if not self.has_template(found):
             facts = {"files": files, "bytes": size, "source": source, "made": time.time()}
             (place / TEMPLATE_FACTS_NAME).write_text(json.dumps(facts))
             try:
                 os.rename(place, self._template_folder(found))
             except OSError:  # race: another process created the same template
-                if not self.has(found):
+                if not self.has_template(found):
                     raise
-        return self.get(found)
+        return self.get_template(found)
 
 
 def _is_digest(name: str) -> bool:
@@ -233,15 +235,15 @@ def _damaged_template_fault(digest: str, problem: str) -> StorageFault:
 def _set_template_modes(tree_handle: FolderHandle) -> None:
     for entry in walk_tree(tree_handle):
         if entry.kind != "link":
-            entry.set_mode(template_mode(entry.mode, is_folder=entry.is_folder))
+            entry.set_mode(permissions_in_template(entry.mode, is_folder=entry.is_folder))
 
 
-def content_digest(tree: str | Path) -> str:
+def digest_of_folder(tree: str | Path) -> str:
     """SHA-256 over the paths, modes and bytes of everything in a folder."""
-    return _content_digest(Path(tree), "")[0]
+    return _digest_and_counts_of_folder(Path(tree), "")[0]
 
 
-def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
+def _digest_and_counts_of_folder(tree: Path, commit: str) -> tuple[str, int, int]:
     """The digest of a folder, and its number of files and bytes.
 
     If `commit` is given, the digest covers it instead of `.git`, whose index contains varying timestamps.
@@ -254,7 +256,7 @@ def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
                 continue
             if entry.kind == "file":
                 with open(entry.folder.open_file(entry.name), "rb") as file:
-                    content = _digest_of(file)
+                    content = _sha256_of_stream(file)
                 files, size = files + 1, size + entry.found.st_size
             else:
                 content = entry.folder.link_target(entry.name).hex() if entry.kind == "link" else ""
@@ -266,7 +268,7 @@ def _content_digest(tree: Path, commit: str) -> tuple[str, int, int]:
     return total.hexdigest(), files, size
 
 
-def _digest_of(file: IO[bytes]) -> str:
+def _sha256_of_stream(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
     while chunk := file.read(_HASHED_CHUNK_BYTES):
         digest.update(chunk)
@@ -283,14 +285,14 @@ _SAVE_IMAGE_HINT = "Save it again: `docker save IMAGE -o image.tar`, or `skopeo 
 class _ImageFiles(Protocol):
     """Access to the files that an image is stored in: a folder or an archive."""
 
-    def open(self, name: str) -> IO[bytes] | None: ...
+    def open_file(self, name: str) -> IO[bytes] | None: ...
 
 
 class _FolderFiles:
     def __init__(self, folder: FolderHandle) -> None:
         self._folder = folder
 
-    def open(self, name: str) -> IO[bytes] | None:
+    def open_file(self, name: str) -> IO[bytes] | None:
         above, _, last = name.rpartition("/")
         try:
             with open_inner_folder(self._folder, above) as folder:
@@ -307,70 +309,70 @@ def unpack_image(source: str | Path, tree: Path, scratch: Path, *, folder: str =
     """
     budget = ArchiveBudget()
     with (
-        unpacking("image"),
-        _opened_image(Path(source), scratch, budget) as files,
+        convert_archive_errors("image"),
+        _open_image_files(Path(source), scratch, budget) as files,
         contextlib.ExitStack() as layers,
     ):
-        digest, found = _merged_image_layers(files, scratch, budget, layers)
-        write_tree(found.folder(folder), tree)
+        digest, found = _image_digest_and_tree(files, scratch, budget, layers)
+        write_tree(found.folder_node(folder), tree)
         return digest
 
 
 @contextmanager
-def _opened_image(source: Path, scratch: Path, budget: ArchiveBudget) -> Iterator[_ImageFiles]:
+def _open_image_files(source: Path, scratch: Path, budget: ArchiveBudget) -> Iterator[_ImageFiles]:
     if source.is_dir():
         with FolderHandle.at(os.path.realpath(source)) as folder:
             yield _FolderFiles(folder)
         return
-    with source.open("rb") as packed, opened_archive(packed, scratch, budget) as archive:
-        archive.check_size(budget)
+    with source.open("rb") as packed, open_archive(packed, scratch, budget) as archive:
+        archive.check_entry_count(budget)
         yield archive
 
 
-def _merged_image_layers(
+def _image_digest_and_tree(
     files: _ImageFiles, scratch: Path, budget: ArchiveBudget, opened: contextlib.ExitStack
 ) -> tuple[str, ImageTree]:
-    digest, config, names = _image_description(files)
-    diffs = _image_object(config.get("rootfs")).get("diff_ids")
+    digest, config, names = _image_digest_config_and_layers(files)
+    diffs = _require_json_object(config.get("rootfs")).get("diff_ids")
     if not isinstance(diffs, list) or len(diffs) != len(names):
         raise UsageError(f"The image's configuration does not list its layers. {_SAVE_IMAGE_HINT}")
     tree = ImageTree()
     for number, (name, diff) in enumerate(zip(names, diffs, strict=True)):
         plain = scratch / f"layer-{number}"
-        packed = files.open(name)
+        packed = files.open_file(name)
         if packed is None:
             raise UsageError(f"The image's layer {name} is missing. {_SAVE_IMAGE_HINT}")
         with packed:
-            if f"sha256:{decompress(packed, plain, budget)}" != diff:
+            if f"sha256:{decompress_and_hash(packed, plain, budget)}" != diff:
                 raise UsageError(
                     f"The layer {name} is damaged: its digest does not match. {_SAVE_IMAGE_HINT}"
                 )
         layer = opened.enter_context(plain.open("rb"))
         plain.unlink()  # the open fd keeps the data
-        tree.apply(TarArchive(layer).entries(budget))
+        tree.apply_layer(TarArchive(layer).paths_and_nodes(budget))
     return digest, tree
 
 
-def _image_description(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
+def _image_digest_config_and_layers(files: _ImageFiles) -> tuple[str, dict[str, Any], list[str]]:
     """An image's digest, its configuration, and the files of its layers, lowest first."""
-    if (index := _image_document(files, "index.json")) is not None:
-        digest, manifest = _image_manifest(files, _parsed_image_document(index))
+    if (index := _read_image_file(files, "index.json")) is not None:
+        digest, manifest = _manifest_digest_and_content(files, _parse_image_json(index))
         layers = manifest.get("layers")
         if not isinstance(layers, list):
             raise UsageError(f"The image's manifest has no layers. {_SAVE_IMAGE_HINT}")
         return (
             digest,
-            _image_blob(files, _image_object(manifest.get("config")).get("digest")),
-            [_image_blob_name(_image_object(each).get("digest")) for each in layers],
+            _image_json_blob(files, _require_json_object(manifest.get("config")).get("digest")),
+            [_image_blob_name(_require_json_object(each).get("digest")) for each in layers],
         )
-    listed = _image_document(files, "manifest.json")
+    listed = _read_image_file(files, "manifest.json")
     if listed is None:
         raise UsageError(f"This is not an image: it has no index.json or manifest.json. {_SAVE_IMAGE_HINT}")
-    images = _parsed_image_document(listed)
+    images = _parse_image_json(listed)
     if not isinstance(images, list) or len(images) != 1:
         raise UsageError("The archive does not contain exactly one image. Save only the one you need.")
-    image = _image_object(images[0])
-    body = _image_document(files, str(image.get("Config")))
+    image = _require_json_object(images[0])
+    body = _read_image_file(files, str(image.get("Config")))
     if body is None:
         raise UsageError(f"The image's configuration is missing. {_SAVE_IMAGE_HINT}")
     named = str(image["Config"]).rpartition("/")[2].removesuffix(".json")
@@ -382,33 +384,39 @@ def _image_description(files: _ImageFiles) -> tuple[str, dict[str, Any], list[st
     names = image.get("Layers")
     if not isinstance(names, list):
         raise UsageError(f"The image's manifest has no layers. {_SAVE_IMAGE_HINT}")
-    return f"sha256:{digest}", _image_object(_parsed_image_document(body)), [str(each) for each in names]
+    return f"sha256:{digest}", _require_json_object(_parse_image_json(body)), [str(each) for each in names]
 
 
-def _image_manifest(files: _ImageFiles, index: Any, depth: int = 0) -> tuple[str, dict[str, Any]]:
+def _manifest_digest_and_content(
+    files: _ImageFiles, index: Any, depth: int = 0
+) -> tuple[str, dict[str, Any]]:
     """The digest and content of the manifest for this machine's platform, even if in a nested index."""
     listed = index.get("manifests") if isinstance(index, dict) else None
     if not isinstance(listed, list) or depth > _MAX_IMAGE_INDEX_DEPTH:
         raise UsageError(f"The image's index lists no manifests. {_SAVE_IMAGE_HINT}")
-    wanted = {str(each.get("digest")) for each in map(_image_object, listed) if _image_runs_here(each)}
+    wanted = {
+        str(each.get("digest")) for each in map(_require_json_object, listed) if _image_runs_here(each)
+    }
     if len(wanted) != 1:
         raise UsageError(
             f"The index has {len(wanted)} images for this machine instead of one. Save only one."
         )
     (digest,) = wanted
-    found = _image_blob(files, digest)
-    return _image_manifest(files, found, depth + 1) if "manifests" in found else (digest, found)
+    found = _image_json_blob(files, digest)
+    return (
+        _manifest_digest_and_content(files, found, depth + 1) if "manifests" in found else (digest, found)
+    )
 
 
 def _image_runs_here(described: dict[str, Any]) -> bool:
     if not described.get("platform"):
         return True
-    given = _image_object(described["platform"])
+    given = _require_json_object(described["platform"])
     here = _IMAGE_ARCHITECTURES.get(platform.machine(), platform.machine())
     return (given.get("os"), given.get("architecture")) == ("linux", here)
 
 
-def _image_object(value: Any) -> dict[str, Any]:
+def _require_json_object(value: Any) -> dict[str, Any]:
     """Check that a part of a document is an object. Raises `UsageError` otherwise."""
     if not isinstance(value, dict):
         raise UsageError(
@@ -424,25 +432,25 @@ def _image_blob_name(digest: Any) -> str:
     return f"blobs/sha256/{matched[1]}"
 
 
-def _image_blob(files: _ImageFiles, digest: Any) -> dict[str, Any]:
+def _image_json_blob(files: _ImageFiles, digest: Any) -> dict[str, Any]:
     name = _image_blob_name(digest)
-    body = _image_document(files, name)
+    body = _read_image_file(files, name)
     if body is None:
         raise UsageError(f"The image's file {name} is missing. {_SAVE_IMAGE_HINT}")
     if hashlib.sha256(body).hexdigest() != name.rpartition("/")[2]:
         raise UsageError(f"{name} is damaged: its digest does not match. {_SAVE_IMAGE_HINT}")
-    return _image_object(_parsed_image_document(body))
+    return _require_json_object(_parse_image_json(body))
 
 
-def _image_document(files: _ImageFiles, name: str) -> bytes | None:
-    file = files.open(name)
+def _read_image_file(files: _ImageFiles, name: str) -> bytes | None:
+    file = files.open_file(name)
     if file is None:
         return None
     with file:
         return file.read(_MAX_IMAGE_DOCUMENT_BYTES)
 
 
-def _parsed_image_document(body: bytes) -> Any:
+def _parse_image_json(body: bytes) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as problem:

@@ -37,7 +37,7 @@ def tree_differences(old: str, new: str, layers: Sequence[str] | None = None) ->
 def _differences_below(
     old: str, new: str, path: str, layers: Sequence[str] | None
 ) -> Iterator[TreeDifference]:
-    names, layers = _changed_names(path, layers)
+    names, layers = _names_in_layers(path, layers)
     if names is None:
         names = {*_names_in_folder(os.path.join(old, path)), *_names_in_folder(os.path.join(new, path))}
     for name in sorted(names):
@@ -50,14 +50,16 @@ def _differences_below(
         )
         if before is None or after is None:
             yield TreeDifference(inner, "added" if before is None else "removed", is_folder or was_folder)
-        elif not _is_unchanged(os.path.join(old, inner), before, os.path.join(new, inner), after):
+        elif not _is_same_entry(os.path.join(old, inner), before, os.path.join(new, inner), after):
             yield TreeDifference(inner, "changed", is_folder)
         if was_folder or is_folder:
             # If it is a folder on only one side, everything below it differs: compare without the layers.
             yield from _differences_below(old, new, inner, layers if was_folder and is_folder else None)
 
 
-def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | None, Sequence[str] | None]:
+def _names_in_layers(
+    path: str, layers: Sequence[str] | None
+) -> tuple[set[str] | None, Sequence[str] | None]:
     """The names in a folder that the layers contain, and the layers to use for its subfolders.
 
     None for both means that everything must be compared.
@@ -68,7 +70,7 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
     for layer in layers:
         try:
             with FolderHandle.at(layer) as top, open_inner_folder(top, path) as folder:
-                if path and _replaces_folder(top, path):
+                if path and _is_opaque_in_layer(top, path):
                     return None, None
                 names.update(folder.names())
         except OSError as error:
@@ -80,7 +82,7 @@ def _changed_names(path: str, layers: Sequence[str] | None) -> tuple[set[str] | 
     return names, layers
 
 
-def _replaces_folder(top_handle: FolderHandle, path: str) -> bool:
+def _is_opaque_in_layer(top_handle: FolderHandle, path: str) -> bool:
     above, _, name = path.rpartition("/")
     with open_inner_folder(top_handle, above) as parent:
         found = parent.find(name)
@@ -114,17 +116,19 @@ def _stat_or_none(path: str) -> os.stat_result | None:
         return None
 
 
-def _is_unchanged(old: str, before: os.stat_result, new: str, after: os.stat_result) -> bool:
+def _is_same_entry(old: str, before: os.stat_result, new: str, after: os.stat_result) -> bool:
     if stat.S_IFMT(before.st_mode) != stat.S_IFMT(after.st_mode):
         return False
     if stat.S_ISLNK(before.st_mode):
         return os.readlink(old) == os.readlink(new)
     if stat.S_IMODE(before.st_mode) != stat.S_IMODE(after.st_mode):
         return False
-    return not stat.S_ISREG(before.st_mode) or (before.st_size == after.st_size and same_bytes(old, new))
+    return not stat.S_ISREG(before.st_mode) or (
+        before.st_size == after.st_size and have_same_bytes(old, new)
+    )
 
 
-def same_bytes(one: str, other: str) -> bool:
+def have_same_bytes(one: str, other: str) -> bool:
     """Whether two files have the same content."""
     with open(one, "rb") as a, open(other, "rb") as b:
         while True:

@@ -125,14 +125,14 @@ class Segment:
     """Whether the segment only marks that a host took over the workspace. A fence is never deleted."""
 
     @classmethod
-    def of(
+    def from_changes(
         cls, copy: JournalCopy, paths: Sequence[PathState], states: Sequence[PathState], writer: str
     ) -> "Segment":
         """A segment with new journal data and the paths that changed."""
         return cls(copy.database, copy.log, tuple(paths), writer, tuple(states))
 
     @classmethod
-    def fence(cls, writer: str) -> "Segment":
+    def takeover_fence(cls, writer: str) -> "Segment":
         """A segment that takes over a workspace: the previous host finds its next segment number taken."""
         return cls(None, b"", (), writer, is_fence=True)
 
@@ -176,13 +176,15 @@ class Segment:
             with machine.stream_reader(packed) as stream:
                 (length,) = _HEAD_LENGTH.unpack(_read_exactly(stream, _HEAD_LENGTH.size))
                 if length > MAX_SEGMENT_HEAD_BYTES:
-                    raise _bad_log(f"a path list of {length:,} bytes")
-                head = _SegmentHead.read(_read_exactly(stream, length))
+                    raise _damaged_log_fault(f"a path list of {length:,} bytes")
+                head = _SegmentHead.parse(_read_exactly(stream, length))
                 if size > MAX_SEGMENT_BYTES or size != _HEAD_LENGTH.size + length + sum(head.sizes):
-                    raise _bad_log(f"a segment of {size:,} bytes whose parts are {sum(head.sizes):,} bytes")
+                    raise _damaged_log_fault(
+                        f"a segment of {size:,} bytes whose parts are {sum(head.sizes):,} bytes"
+                    )
                 blobs = [_read_exactly(stream, each) for each in head.sizes] if with_data else []
         except zstandard.ZstdError as damage:
-            raise _bad_log("a segment that can't be unpacked") from damage
+            raise _damaged_log_fault("a segment that can't be unpacked") from damage
         states = head.states
         if with_data:
             states = [
@@ -213,24 +215,24 @@ class _SegmentHead:
     """Sizes of the journal, of its WAL, and of the data of each path."""
 
     @classmethod
-    def read(cls, line: bytes) -> Self:
+    def parse(cls, line: bytes) -> Self:
         """Parse the header of a segment. Raises `StorageFault` if `Segment.pack` can't have written it."""
         head = _parse_header(line)
-        states = [_state_of(row) for row in _valid_list(head.get("paths"))]
-        sizes = [_whole_number(each) for each in _valid_list(head.get("sizes"))]
-        kept = _whole_number(head.get("kept"))
+        states = [_path_state_from_row(row) for row in _require_list(head.get("paths"))]
+        sizes = [_require_whole_number(each) for each in _require_list(head.get("sizes"))]
+        kept = _require_whole_number(head.get("kept"))
         if len(sizes) != len(states) + 2 or kept > len(states):
-            raise _bad_log("a segment whose header does not match its parts")
+            raise _damaged_log_fault("a segment whose header does not match its parts")
         writer, whole, fence = (head.get(key) for key in ("writer", "whole", "fence"))
         if not (isinstance(writer, str) and isinstance(whole, bool) and isinstance(fence, bool)):
-            raise _bad_log("a segment with an invalid writer, `whole` or `fence`")
+            raise _damaged_log_fault("a segment with an invalid writer, `whole` or `fence`")
         for state in states[len(states) - kept :]:
-            if not _is_kept(state):
-                raise _bad_log(f"a {state.kind} {state.path[:200]!r} next to a journal")
+            if not _is_stored_with_journal(state):
+                raise _damaged_log_fault(f"a {state.kind} {state.path[:200]!r} next to a journal")
         return cls(writer, whole, fence, states, kept, sizes)
 
 
-def _bad_log(what: str) -> StorageFault:
+def _damaged_log_fault(what: str) -> StorageFault:
     return StorageFault(
         f"The object store contains {what}, which no host would write.",
         hint="Check who can write to the store. The invalid data was not used.",
@@ -240,7 +242,7 @@ def _bad_log(what: str) -> StorageFault:
 def _read_exactly(stream: zstandard.ZstdDecompressionReader, size: int) -> bytes:
     data = stream.read(size) if size else b""
     if len(data) != size:
-        raise _bad_log("a truncated segment")
+        raise _damaged_log_fault("a truncated segment")
     return data
 
 
@@ -248,42 +250,42 @@ def _parse_json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise _bad_log("data that is not JSON") from problem
+        raise _damaged_log_fault("data that is not JSON") from problem
 
 
 def _parse_header(text: bytes) -> dict[str, Any]:
     found = _parse_json(text)
     if not isinstance(found, dict):
-        raise _bad_log("a segment without a header")
+        raise _damaged_log_fault("a segment without a header")
     return found
 
 
-def _valid_list(value: Any) -> list[Any]:
+def _require_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise _bad_log("a segment without a list of its parts")
+        raise _damaged_log_fault("a segment without a list of its parts")
     return value
 
 
-def _whole_number(value: Any) -> int:
+def _require_whole_number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_SEGMENT_BYTES:
-        raise _bad_log(f"{str(value)[:40]!r} instead of a size")
+        raise _damaged_log_fault(f"{str(value)[:40]!r} instead of a size")
     return value
 
 
-def _state_of(row: Any) -> PathState:
+def _path_state_from_row(row: Any) -> PathState:
     """Validate a row of a segment's path list."""
     if type(row) is not list or len(row) != 4:
-        raise _bad_log("a path without its properties")
+        raise _damaged_log_fault("a path without its properties")
     path, kind, mode, mtime = row
     # Not `isinstance`, because bool is a subclass of int.
     is_typed = type(path) is type(kind) is str and type(mode) is type(mtime) is int
     if not (is_typed and kind in _PATH_KINDS and 0 <= mode <= 0o7777 and -_MAX_TIME < mtime < _MAX_TIME):
-        raise _bad_log(f"a path with the properties {str(row[1:])[:200]}")
-    path_names(path)
+        raise _damaged_log_fault(f"a path with the properties {str(row[1:])[:200]}")
+    relative_path_parts(path)
     return PathState(path, kind, mode, b"", mtime)
 
 
-def _is_kept(state: PathState) -> bool:
+def _is_stored_with_journal(state: PathState) -> bool:
     """Whether a path is one of the files that are stored with a journal (`KEPT_FOLDERS`, `VAULT_FOLDER`)."""
     folder, *inner = state.path.split("/")
     if folder == VAULT_FOLDER:
@@ -291,12 +293,12 @@ def _is_kept(state: PathState) -> bool:
     return folder in KEPT_FOLDERS and len(inner) == 1 and state.kind in {"file", "gone"}
 
 
-def path_names(path: str) -> list[str]:
+def relative_path_parts(path: str) -> list[str]:
     """The components of a relative path. Raises `StorageFault` if it is absolute or contains `..`."""
     names = path.split("/")
     is_plain = _ODD_NAMES.isdisjoint(names) and "\0" not in path and len(path) <= _MAX_PATH_CHARS
     if not (is_plain and (path.isascii() or _is_encodable(path))):
-        raise _bad_log(f"the path {path[:200]!r}")
+        raise _damaged_log_fault(f"the path {path[:200]!r}")
     return names
 
 
@@ -317,7 +319,7 @@ class LogObjects:
     is_ended: bool
 
     @property
-    def newest_checkpoint(self) -> int:
+    def newest_checkpoint_number(self) -> int:
         """The number of segments that the newest checkpoint replaces; 0 if there is no checkpoint."""
         return max(self.checkpoints, default=0)
 
@@ -330,24 +332,24 @@ class LogStore:
         self.stored_bytes = 0
         """Bytes of segments stored through this object."""
 
-    def begin(self, name: str, head: LogHead) -> bool:
+    def create_log(self, name: str, head: LogHead) -> bool:
         """Create the log of a workspace; False if the same log may have existed already.
 
         Raises `SegmentTaken` if the workspace has a different log.
         """
         wanted = json.dumps([head.template, head.tenant, head.parent, head.segment]).encode()
-        put = self._put_new(self._key(name, _HEAD), wanted)
+        put = self._create_or_compare(self._object_key(name, _HEAD), wanted)
         if put == "other":
             raise SegmentTaken(f"Workspace {name} already has a different log.")
         return put == "new"
 
-    def end(self, name: str) -> None:
+    def mark_workspace_removed(self, name: str) -> None:
         """Mark a workspace as removed. Its log is deleted later, when no fork needs it any more."""
-        self._put_new(self._key(name, _REMOVED), b"removed\n")
+        self._create_or_compare(self._object_key(name, _REMOVED), b"removed\n")
 
-    def head(self, name: str) -> LogHead | None:
+    def read_head(self, name: str) -> LogHead | None:
         """The head of a workspace's log; None if it has no log."""
-        found = self._get_object(self._key(name, _HEAD), _MAX_NOTE_BYTES)
+        found = self._read_object(self._object_key(name, _HEAD), _MAX_NOTE_BYTES)
         if found is None:
             return None
         match _parse_json(found):
@@ -357,77 +359,79 @@ class LogStore:
                 and segment >= 0
             ):
                 return LogHead(template, tenant, parent, segment)
-        raise _bad_log(f"an invalid initial state of workspace {name}")
+        raise _damaged_log_fault(f"an invalid initial state of workspace {name}")
 
-    def placed_on(self, name: str) -> str:
+    def host_moved_to(self, name: str) -> str:
         """The host that a workspace was last moved to; empty if it was never moved."""
         return self._move_count_and_host(name)[1]
 
-    def place(self, name: str, host: str) -> None:
+    def assign_to_host(self, name: str, host: str) -> None:
         """Assign a workspace to a host. Raises `SegmentTaken` if another host was assigned concurrently."""
         number, known = self._move_count_and_host(name)
-        place = self._key(name, f"place-{number:08d}")
-        if known != host and self._put_new(place, host.encode()) == "other":
+        place = self._object_key(name, f"place-{number:08d}")
+        if known != host and self._create_or_compare(place, host.encode()) == "other":
             raise SegmentTaken(f"Workspace {name} was moved to another host at the same time.")
 
     def _move_count_and_host(self, name: str) -> tuple[int, str]:
         """How often a workspace was moved, and the host that it was last moved to."""
         host = ""
         for number in range(MAX_LOG_SEGMENTS):
-            found = self._get_object(self._key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
+            found = self._read_object(self._object_key(name, f"place-{number:08d}"), _MAX_NOTE_BYTES)
             if found is None:
                 return number, host
             host = found.decode("ascii", "replace")
             if not WORKSPACE_NAME.fullmatch(host):
-                raise _bad_log(f"an invalid host name for workspace {name}")
-        raise _bad_log(f"too many moves of workspace {name}")
+                raise _damaged_log_fault(f"an invalid host name for workspace {name}")
+        raise _damaged_log_fault(f"too many moves of workspace {name}")
 
-    def objects(self, name: str) -> LogObjects:
+    def list_log_objects(self, name: str) -> LogObjects:
         """List the stored objects of a log."""
-        names = set(self._object_names(self._key(name)))
+        names = set(self._object_names(self._object_key(name)))
         return LogObjects(
             frozenset(int(each) for each in names if _SEGMENT_NAME.fullmatch(each)),
             frozenset(int(found[1]) for each in names if (found := _CHECKPOINT_NAME.fullmatch(each))),
             _REMOVED in names,
         )
 
-    def append(self, name: str, number: int, packed: bytes) -> None:
+    def append_segment(self, name: str, number: int, packed: bytes) -> None:
         """Store a segment under its number. Raises `SegmentTaken` if a different segment has that number."""
-        if self._put_new(self._key(name, f"{number:08d}"), packed) == "other":
+        if self._create_or_compare(self._object_key(name, f"{number:08d}"), packed) == "other":
             raise SegmentTaken(f"Segment {number} of workspace {name} was written by another host.")
         self.stored_bytes += len(packed)
 
-    def segment(self, name: str, number: int) -> bytes | None:
+    def read_segment(self, name: str, number: int) -> bytes | None:
         """A stored segment; None if it does not exist."""
-        return self._get_object(self._key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
+        return self._read_object(self._object_key(name, f"{number:08d}"), MAX_SEGMENT_BYTES)
 
-    def segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
+    def read_segments(self, name: str, numbers: Iterable[int]) -> list[bytes | None]:
         """Stored segments, fetched concurrently."""
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
-            return list(threads.map(lambda number: self.segment(name, number), numbers))
+            return list(threads.map(lambda number: self.read_segment(name, number), numbers))
 
     def put_checkpoint(self, name: str, number: int, packed: bytes) -> None:
         """Store a checkpoint that replaces the first `number` segments. If there is one, it is equivalent."""
-        self._put_new(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), packed)
+        self._create_or_compare(self._object_key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), packed)
 
-    def checkpoint(self, name: str, number: int) -> bytes | None:
+    def read_checkpoint(self, name: str, number: int) -> bytes | None:
         """A stored checkpoint; None if it does not exist."""
-        return self._get_object(self._key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES)
+        return self._read_object(
+            self._object_key(name, f"{number:08d}{_CHECKPOINT_SUFFIX}"), MAX_SEGMENT_BYTES
+        )
 
-    def put_base(self, name: str, number: int, packed: bytes) -> None:
+    def put_fork_base(self, name: str, number: int, packed: bytes) -> None:
         """Store the initial state of forks made after `number` segments."""
-        self._put_new(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), packed)
+        self._create_or_compare(self._object_key(name, f"{number:08d}{_BASE_SUFFIX}"), packed)
 
-    def base(self, name: str, number: int) -> bytes | None:
+    def read_fork_base(self, name: str, number: int) -> bytes | None:
         """The initial state of forks made after `number` segments; None if it does not exist."""
-        return self._get_object(self._key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
+        return self._read_object(self._object_key(name, f"{number:08d}{_BASE_SUFFIX}"), MAX_SEGMENT_BYTES)
 
     def delete_segments(self, name: str, numbers: Iterable[int], checkpoint: int) -> None:
         """Delete segments that a newer checkpoint replaces, and the previous checkpoint if there is one."""
         names = [f"{number:08d}" for number in numbers]
         if checkpoint:
             names.append(f"{checkpoint:08d}{_CHECKPOINT_SUFFIX}")
-        self._delete_objects(self._key(name, each) for each in names)
+        self._delete_objects(self._object_key(name, each) for each in names)
 
     def collect_daily_garbage(self) -> int | None:
         """Delete unneeded logs and return their number, or None if a host has already done it today.
@@ -435,7 +439,7 @@ class LogStore:
         All hosts of a fleet call this, and one of them does the work.
         """
         today = time.strftime("%Y-%m-%d", time.gmtime())
-        if self._put_new(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
+        if self._create_or_compare(f"{_COLLECTIONS}/{today}", secrets.token_bytes(8)) == "other":
             return None
         earlier = [each for each in self._object_names(_COLLECTIONS) if each < today]
         self._delete_objects(f"{_COLLECTIONS}/{each}" for each in earlier)
@@ -449,42 +453,44 @@ class LogStore:
         """
         names = [each for each in self._object_names("workspaces") if WORKSPACE_NAME.fullmatch(each)]
         with ThreadPoolExecutor(_GETS_AT_ONCE) as threads:
-            objects = dict(zip(names, threads.map(self.objects, names), strict=True))
+            objects = dict(zip(names, threads.map(self.list_log_objects, names), strict=True))
             ended = {name for name, found in objects.items() if found.is_ended}
-            heads = threads.map(self.head, [name for name in names if name not in ended])
+            heads = threads.map(self.read_head, [name for name in names if name not in ended])
             needed = {head.parent for head in heads if head is not None}
         gone = 0
         for name in ended - needed:
-            if time.time() - self._modification_time(self._key(name, _REMOVED)) >= min_age:
+            if time.time() - self._modification_time(self._object_key(name, _REMOVED)) >= min_age:
                 # Delete the head and the removal mark last: if interrupted, the next collection continues.
                 inner = [
-                    each for each in self._object_names(self._key(name)) if each not in {_HEAD, _REMOVED}
+                    each
+                    for each in self._object_names(self._object_key(name))
+                    if each not in {_HEAD, _REMOVED}
                 ]
                 for some in (inner, [_HEAD], [_REMOVED]):
-                    self._delete_objects(self._key(name, each) for each in some)
+                    self._delete_objects(self._object_key(name, each) for each in some)
                 gone += 1
         return gone
 
     def put_template(self, template: Template) -> None:
         """Store a template for hosts that do not have it."""
-        if self._call_with_retries(lambda: self._objects.has(f"templates/{template.digest}")):
+        if self._call_with_retries(lambda: self._objects.has_object(f"templates/{template.digest}")):
             return
         compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL)
         with TemporaryFile() as packed:
             with compressor.stream_writer(packed, closefd=False) as target:
                 pack_folder(template.tree, target)
             packed.seek(0)
-            self._put_new(f"templates/{template.digest}", packed.read())
+            self._create_or_compare(f"templates/{template.digest}", packed.read())
 
     def fetch_template(self, digest: str, store: TemplateStore) -> Template:
         """Download a template. Raises `NotFound`, or `StorageFault` if the digest does not match."""
         is_digest = TEMPLATE_DIGEST.fullmatch(digest)
-        packed = self._get_object(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
+        packed = self._read_object(f"templates/{digest}", MAX_ARCHIVE_BYTES) if is_digest else None
         if packed is None:
             raise NotFound(f"Template {digest[:12]} is not stored.", hint="Add it to the fleet again.")
-        return store.add_stored(digest, io.BytesIO(packed))
+        return store.restore_template(digest, io.BytesIO(packed))
 
-    def _put_new(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
+    def _create_or_compare(self, key: str, data: bytes) -> Literal["new", "same", "other"]:
         """Create an object if the key is free; otherwise return whether the existing one is the same."""
 
         def put() -> Literal["new", "same", "other"]:
@@ -493,7 +499,7 @@ class LogStore:
             except self._objects.errors:
                 # Stores report an existing key in different ways, so look. If the response to our own
                 # request was lost, the existing object is ours.
-                found = self._get_object(key, len(data), is_compared=True)
+                found = self._read_object(key, len(data), is_compared=True)
                 if found is None:
                     raise
                 return "same" if found == data else "other"
@@ -502,26 +508,26 @@ class LogStore:
         return self._call_with_retries(put)
 
     def _create_object(self, key: str, data: bytes) -> None:
-        self._objects.create(key, data)
+        self._objects.create_object(key, data)
 
-    def _get_object(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
+    def _read_object(self, key: str, most: int, *, is_compared: bool = False) -> bytes | None:
         """An object; None if it does not exist. More than `most` bytes are an error, unless `is_compared`."""
-        found = self._call_with_retries(lambda: self._objects.get(key, most + 1))
+        found = self._call_with_retries(lambda: self._objects.read_start(key, most + 1))
         if found is not None and len(found) > most and not is_compared:
-            raise _bad_log(f"{key}, of more than {most:,} bytes")
+            raise _damaged_log_fault(f"{key}, of more than {most:,} bytes")
         return found
 
     def _object_names(self, folder: str) -> list[str]:
-        return self._call_with_retries(lambda: self._objects.names(folder))
+        return self._call_with_retries(lambda: self._objects.list_names(folder))
 
     def _modification_time(self, key: str) -> float:
-        return self._call_with_retries(lambda: self._objects.modified(key))
+        return self._call_with_retries(lambda: self._objects.creation_time(key))
 
     def _delete_objects(self, keys: Iterable[str]) -> None:
         listed = list(keys)
-        self._call_with_retries(lambda: self._objects.delete(listed))
+        self._call_with_retries(lambda: self._objects.delete_objects(listed))
 
-    def _key(self, name: str, key: str = "") -> str:
+    def _object_key(self, name: str, key: str = "") -> str:
         """The key of an object in a workspace's log, or of the log's folder."""
         if not WORKSPACE_NAME.fullmatch(name):
             raise NotFound(f"{name[:80]!r} is not a valid workspace name.", hint="List the workspaces.")
@@ -543,12 +549,12 @@ class LogStore:
         raise AssertionError("unreachable")
 
 
-def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
+def read_path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     """The current states of paths in a folder. If a path's value is True, everything below it is included."""
     states: list[PathState] = []
     with FolderHandle.at(root) as top:
         for path, whole in paths.items():
-            path_names(path)
+            relative_path_parts(path)
             above, _, name = path.rpartition("/")
             try:
                 with open_inner_folder(top, above) as folder:
@@ -558,12 +564,12 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
                         continue
                     entry = TreeEntry(path, folder, name, found)
                     if not (whole and entry.is_folder):
-                        states += _state_of_entry(path, entry)
+                        states += _path_states_of_entry(path, entry)
                         continue
                     states.append(PathState(path, "tree", entry.mode))
                     with folder.child(name) as inside:
                         for each in walk_tree(inside):
-                            states += _state_of_entry(f"{path}/{each.path}", each)
+                            states += _path_states_of_entry(f"{path}/{each.path}", each)
             except OSError as error:
                 if error.errno not in _NOT_THERE_ERRNOS:
                     raise
@@ -571,7 +577,7 @@ def path_states(root: str, paths: dict[str, bool]) -> list[PathState]:
     return states
 
 
-def _state_of_entry(path: str, entry: TreeEntry) -> Iterator[PathState]:
+def _path_states_of_entry(path: str, entry: TreeEntry) -> Iterator[PathState]:
     """The state of an entry. Yields nothing for other kinds than files, symlinks and folders."""
     if entry.kind == "folder":
         yield PathState(path, "folder", entry.mode)
@@ -585,7 +591,7 @@ def _state_of_entry(path: str, entry: TreeEntry) -> Iterator[PathState]:
 def apply_path_states(root: str, states: Sequence[PathState]) -> None:
     """Restore paths of a folder to the given states. If a path has several states, the last one counts."""
     with PathRestore(root, [states]) as restore:
-        restore.write(0, states)
+        restore.write_files_of_step(0, states)
 
 
 @dataclass(slots=True)
@@ -604,7 +610,7 @@ class _PathNode:
     children: "dict[str, _PathNode]" = field(default_factory=dict)
 
 
-def _merged_states(listed_states: Sequence[Sequence[PathState]]) -> _PathNode:
+def _merge_states_to_tree(listed_states: Sequence[Sequence[PathState]]) -> _PathNode:
     """Merge lists of states, applied in order, into one tree."""
     top_node = _PathNode()
     for step, states in enumerate(listed_states):
@@ -614,7 +620,7 @@ def _merged_states(listed_states: Sequence[Sequence[PathState]]) -> _PathNode:
 
 
 def _add_state(top_node: _PathNode, state: PathState, source: tuple[int, int]) -> None:
-    *above, name = path_names(state.path)
+    *above, name = relative_path_parts(state.path)
     folder = top_node
     for each in above:
         inner = folder.children.get(each)
@@ -645,14 +651,14 @@ class PathRestore:
     """
 
     def __init__(self, root: str, states: Sequence[Sequence[PathState]]) -> None:
-        tree = _merged_states(states)
+        tree = _merge_states_to_tree(states)
         self._left = MAX_RESTORED_BYTES
         self._modes: list[tuple[str, int]] = []
         self._wanted: dict[int, list[int]] = {}
         with ExitStack() as stack:
             self._top = stack.enter_context(FolderHandle.at(root))
             self._subtree = stack.enter_context(SubfolderCache(self._top, flags=OPEN_FOLDER_TO_ENTER_FLAGS))
-            self._make_room(tree)
+            self._delete_replaced_and_make_folders(tree)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -666,7 +672,7 @@ class PathRestore:
                     above, _, name = path.rpartition("/")
                     self._subtree.folder(above).set_mode(name, mode)
 
-    def write(self, step: int, states: Sequence[PathState]) -> None:
+    def write_files_of_step(self, step: int, states: Sequence[PathState]) -> None:
         """Write the files and symlinks of list number `step`; its states now include their data."""
         for number in self._wanted.pop(step, ()):
             state = states[number]
@@ -677,12 +683,12 @@ class PathRestore:
                     f"The log contains more than {MAX_RESTORED_BYTES >> 30} GiB of files.",
                     hint="Check who can write to the object store.",
                 )
-            self._write(self._subtree.folder(above), name, state)
+            self._write_file_or_symlink(self._subtree.folder(above), name, state)
 
-    def _write(self, folder: FolderHandle, name: str, state: PathState) -> None:
+    def _write_file_or_symlink(self, folder: FolderHandle, name: str, state: PathState) -> None:
         if state.kind == "link":
             if not state.data or b"\0" in state.data or len(state.data) > _MAX_LINK_BYTES:
-                raise _bad_log(f"a symlink {state.path[:200]!r} to {state.data[:200]!r}")
+                raise _damaged_log_fault(f"a symlink {state.path[:200]!r} to {state.data[:200]!r}")
             folder.create_link(name, state.data)
             return
         with open(folder.create_file(name, 0o600), "wb") as file:
@@ -691,7 +697,7 @@ class PathRestore:
             os.fchmod(file.fileno(), state.mode & 0o777)
             os.utime(file.fileno(), ns=(state.mtime, state.mtime))
 
-    def _make_room(self, top_node: _PathNode) -> None:
+    def _delete_replaced_and_make_folders(self, top_node: _PathNode) -> None:
         """Delete paths that are removed or replaced, and create all folders."""
         waiting = [("", top_node)]
         while waiting:
@@ -700,7 +706,7 @@ class PathRestore:
             for name, child in node.children.items():
                 path = join_path(above, name)
                 if child.is_folder:
-                    if self._make_folder(folder, name, path, child):
+                    if self._make_or_reuse_folder(folder, name, path, child):
                         waiting.append((path, child))
                     continue
                 remove_tree(folder, name)
@@ -708,7 +714,7 @@ class PathRestore:
                     step, number = child.source
                     self._wanted.setdefault(step, []).append(number)
 
-    def _make_folder(self, folder: FolderHandle, name: str, path: str, node: _PathNode) -> bool:
+    def _make_or_reuse_folder(self, folder: FolderHandle, name: str, path: str, node: _PathNode) -> bool:
         """Create a folder or use the existing one; False if there is none and none is needed."""
         known = folder.find(name)
         is_there = known is not None and stat.S_ISDIR(known.st_mode)

@@ -20,7 +20,7 @@ WORKSPACE_VARIABLE = "HANDTOOLS_FLEET_WORKSPACE"
 
 
 @asynccontextmanager
-async def _named_workspace() -> AsyncIterator[FleetToolbox]:
+async def _open_toolbox_from_environment() -> AsyncIterator[FleetToolbox]:
     client = HostClient(os.environ[ADDRESS_VARIABLE], os.environ[TOKEN_VARIABLE])
     try:
         async with FleetToolbox(client, os.environ[WORKSPACE_VARIABLE]) as toolbox:
@@ -37,7 +37,7 @@ def main() -> None:
     if missing:
         sys.exit(f"handtools: missing environment variables: {', '.join(missing)}")
     try:
-        serve_remote_over_stdio(_named_workspace)
+        serve_remote_over_stdio(_open_toolbox_from_environment)
     except HandtoolsError as problem:
         sys.exit(f"handtools: {problem}")
 

@@ -18,7 +18,7 @@ from handtools.fleet.workspace_log import (
     Segment,
     SegmentTaken,
     apply_path_states,
-    path_states,
+    read_path_states,
 )
 from handtools.fleet.workspaces import BASE_SUFFIX, WorkspaceRecord, WorkspaceStore
 from handtools.host.files.folder_handle import FolderHandle
@@ -68,7 +68,7 @@ class RecoveredWorkspace:
     shipped: ShippedPosition
 
 
-def ship_workspace(
+def store_new_changes(
     log: LogStore,
     store: WorkspaceStore,
     name: str,
@@ -104,27 +104,27 @@ def _append_new_changes(
     writer: str,
     is_writing: bool,
 ) -> ShippedPosition:
-    state, root = store.state(name), str(store.root(name))
+    state, root = store.state_folder(name), str(store.files_folder(name))
     copy = journal.copied_since(shipped.journal)
-    kept = _kept_files(state, shipped.kept if is_writing else {})
+    kept = _kept_file_stamps(state, shipped.kept if is_writing else {})
     if copy.is_empty and kept == shipped.kept:
         return shipped
     entry, paths = journal.entries.paths_since(shipped.entry)
     refs = journal.entries.refs_since(shipped.entry)
     changed = [path for path in {**shipped.kept, **kept} if shipped.kept.get(path) != kept.get(path)]
-    beside = [*_kept_states(state, changed), *_backup_states(state, refs)]
-    packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
+    beside = [*_states_of_kept_files(state, changed), *_backup_states(state, refs)]
+    packed = Segment.from_changes(copy, read_path_states(root, paths), beside, writer).pack()
     try:
-        log.append(name, shipped.number, packed)
+        log.append_segment(name, shipped.number, packed)
     except SegmentTaken:
-        stored = log.segment(name, shipped.number)
+        stored = log.read_segment(name, shipped.number)
         if stored is None or Segment.unpack(stored, with_data=False).writer != writer:
             raise
         # Our earlier attempt was stored, but its response was lost. The workspace may have changed since:
         # append another segment, with the full journal and all paths since the last known segment.
         copy = journal.copied_since(JournalPosition())
-        packed = Segment.of(copy, path_states(root, paths), beside, writer).pack()
-        log.append(name, shipped.number + 1, packed)
+        packed = Segment.from_changes(copy, read_path_states(root, paths), beside, writer).pack()
+        log.append_segment(name, shipped.number + 1, packed)
         shipped = replace(shipped, number=shipped.number + 1, bytes_since=shipped.bytes_since + len(stored))
     return replace(
         shipped,
@@ -156,14 +156,19 @@ def store_checkpoint(
 
     This only shortens the log, so a failure is not raised: it is tried again after the next change.
     """
-    state = store.state(name)
-    beside = [*_newest_kept_states(state, shipped.kept), *_backup_states(state, _backup_names(state))]
+    state = store.state_folder(name)
+    beside = [
+        *_states_of_newest_kept_files(state, shipped.kept),
+        *_backup_states(state, _backup_names(state)),
+    ]
     whole = journal.copied_since(JournalPosition())
     # The next segment must contain the full journal, even if storing the checkpoint seems to fail: then no
     # WAL frame is missing or duplicated.
     shipped = replace(shipped, journal=JournalPosition())
     try:
-        packed = Segment.of(whole, tree_states(store, name), beside, writer).pack()
+        packed = Segment.from_changes(
+            whole, states_differing_from_template(store, name), beside, writer
+        ).pack()
         log.put_checkpoint(name, shipped.number, packed)
         # Don't delete fences: a host that lost the workspace must find its next segment number taken.
         numbers = set(range(shipped.checkpoint, shipped.number)) - shipped.fences
@@ -180,19 +185,23 @@ def store_checkpoint(
     )
 
 
-def tree_states(store: WorkspaceStore, name: str) -> list[PathState]:
+def states_differing_from_template(store: WorkspaceStore, name: str) -> list[PathState]:
     """The states of all paths of a workspace that differ from its template."""
-    record = store.get(name)
-    template = os.fspath(store.templates.get(record.template).tree)
-    found = store.differences_from(name, template, ())
-    return path_states(str(store.root(name)), {each.path: False for each in found})
+    record = store.get_record(name)
+    template = os.fspath(store.templates.get_template(record.template).tree)
+    found = store.differences_from_base(name, template, ())
+    return read_path_states(str(store.files_folder(name)), {each.path: False for each in found})
 
 
 def store_fork_base(
     log: LogStore, store: WorkspaceStore, name: str, *, shipped: ShippedPosition, writer: str
 ) -> None:
     """Store the initial state of forks that are made now, because the parent's log may be shortened later."""
-    log.put_base(name, shipped.number, Segment(None, b"", tuple(tree_states(store, name)), writer).pack())
+    log.put_fork_base(
+        name,
+        shipped.number,
+        Segment(None, b"", tuple(states_differing_from_template(store, name)), writer).pack(),
+    )
 
 
 def recover_workspace(
@@ -202,22 +211,22 @@ def recover_workspace(
 
     From then on, the previous host can't append to the log.
     """
-    read = _take_over(log, name, writer)
+    read = _read_log_and_append_fence(log, name, writer)
     if read is None:
         return None
     for left in (name, name + BASE_SUFFIX):
         # Delete an outdated copy, from before another host had the workspace or from a failed recovery.
         store.remove(left)
-    if not store.templates.has(head.template):
+    if not store.templates.has_template(head.template):
         log.fetch_template(head.template, store.templates)
     try:
         record = (
-            _made_fork(store, log, name, head)
+            _create_initial_fork(store, log, name, head)
             if head.parent
             else store.create(head.template, name=name, tenant=head.tenant)
         )
         _apply_log(store, name, head, read)
-        entry, kept = _newest_entry(store, name), _kept_files(store.state(name), {})
+        entry, kept = _newest_change_number(store, name), _kept_file_stamps(store.state_folder(name), {})
     except OSError as error:
         store.remove(name)
         raise StorageFault(
@@ -234,14 +243,16 @@ def recover_workspace(
 
 def _apply_log(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog") -> None:
     """Apply the log to a newly created workspace."""
-    state, root = str(store.state(name)), str(store.root(name))
+    state, root = str(store.state_folder(name)), str(store.files_folder(name))
     if read.has_checkpoint and head.parent:
         # A checkpoint lists differences from the template. So it lacks paths that differ from it in the
         # fork's initial state and were changed back later.
         said = {each.path for each in read.segments[0].paths}
-        template = os.fspath(store.templates.get(head.template).tree)
-        undone = {each.path: True for each in tree_states(store, name) if each.path not in said}
-        apply_path_states(root, path_states(template, undone))
+        template = os.fspath(store.templates.get_template(head.template).tree)
+        undone = {
+            each.path: True for each in states_differing_from_template(store, name) if each.path not in said
+        }
+        apply_path_states(root, read_path_states(template, undone))
     copies: list[tuple[bytes | None, bytes]] = []
     with (
         PathRestore(root, [step.paths for step in read.segments]) as files,
@@ -249,8 +260,8 @@ def _apply_log(store: WorkspaceStore, name: str, head: LogHead, read: "_ReadLog"
     ):
         for number, packed in enumerate(read.packed):
             step = Segment.unpack(packed)
-            files.write(number, step.paths)
-            beside.write(number, step.states)
+            files.write_files_of_step(number, step.paths)
+            beside.write_files_of_step(number, step.states)
             if step.database is not None:
                 copies.clear()
             copies.append((step.database, step.log))
@@ -270,26 +281,26 @@ class _ReadLog:
     position: ShippedPosition
 
 
-def _take_over(log: LogStore, name: str, writer: str) -> _ReadLog | None:
+def _read_log_and_append_fence(log: LogStore, name: str, writer: str) -> _ReadLog | None:
     """Read a log and append a fence; None if the workspace was removed.
 
     The previous host may store a checkpoint and delete segments at the same time. So the fence may get the
     number of a deleted segment. Then there is a newer checkpoint, and the log is read again.
     """
     for _ in range(_MAX_READ_ATTEMPTS):
-        objects = log.objects(name)
+        objects = log.list_log_objects(name)
         if objects.is_ended:
             return None
-        first = objects.newest_checkpoint
-        checkpoint = log.checkpoint(name, first) if first else None
+        first = objects.newest_checkpoint_number
+        checkpoint = log.read_checkpoint(name, first) if first else None
         if first and checkpoint is None:
             continue
         end = first
         while end in objects.segments and end - first < MAX_LOG_SEGMENTS:
             end += 1
-        packed = log.segments(name, range(first, end))
+        packed = log.read_segments(name, range(first, end))
         taken = None if None in packed else _append_fence(log, name, end, writer)
-        if taken is None or log.objects(name).newest_checkpoint != first:
+        if taken is None or log.list_log_objects(name).newest_checkpoint_number != first:
             continue
         stored = [each for each in (*packed, *taken) if each is not None]
         whole = [*([checkpoint] if checkpoint else []), *stored]
@@ -312,12 +323,12 @@ def _append_fence(log: LogStore, name: str, number: int, writer: str) -> list[by
 
     Returns the segments from `number` to the fence; None if one of them was deleted.
     """
-    fence, came = Segment.fence(writer).pack(), list[bytes]()
+    fence, came = Segment.takeover_fence(writer).pack(), list[bytes]()
     while len(came) < MAX_LOG_SEGMENTS:
         try:
-            log.append(name, number + len(came), fence)
+            log.append_segment(name, number + len(came), fence)
         except SegmentTaken:
-            stored = log.segment(name, number + len(came))
+            stored = log.read_segment(name, number + len(came))
             if stored is None:
                 return None
             came.append(stored)
@@ -326,21 +337,21 @@ def _append_fence(log: LogStore, name: str, number: int, writer: str) -> list[by
     return None
 
 
-def _made_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -> WorkspaceRecord:
+def _create_initial_fork(store: WorkspaceStore, log: LogStore, name: str, head: LogHead) -> WorkspaceRecord:
     """Create a fork in its initial state."""
-    packed = log.base(head.parent, head.segment)
+    packed = log.read_fork_base(head.parent, head.segment)
     if packed is None:
         raise NotFound(f"The initial state of workspace {name} is no longer stored.", hint="Fork again.")
     base = store.create(head.template, name=name + BASE_SUFFIX, tenant=head.tenant)
     try:
-        apply_path_states(str(store.root(base.id)), Segment.unpack(packed).paths)
+        apply_path_states(str(store.files_folder(base.id)), Segment.unpack(packed).paths)
         store.fork(base.id, names=[name])
     finally:
         store.remove(base.id)
     return store.set_parent(name, head.parent)
 
 
-def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+def _kept_file_stamps(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """The files in `KEPT_FOLDERS` with size and mtime.
 
     A large file keeps its `known` values until its size has doubled.
@@ -358,20 +369,20 @@ def _kept_files(state: Path, known: Mapping[str, tuple[int, int]]) -> dict[str, 
     return found
 
 
-def _kept_states(state: Path, paths: Iterable[str]) -> list[PathState]:
-    return path_states(
+def _states_of_kept_files(state: Path, paths: Iterable[str]) -> list[PathState]:
+    return read_path_states(
         str(state), {path: False for path in paths if _total_size(state / path) <= MAX_KEPT_FILE_BYTES}
     )
 
 
-def _newest_kept_states(state: Path, kept: Mapping[str, tuple[int, int]]) -> list[PathState]:
+def _states_of_newest_kept_files(state: Path, kept: Mapping[str, tuple[int, int]]) -> list[PathState]:
     """The states of the newest files of `kept` that fit into a checkpoint."""
     left, chosen = MAX_KEPT_BYTES, []
     for path, (size, _) in sorted(kept.items(), key=lambda each: -each[1][1]):
         if size <= left:
             chosen.append(path)
             left -= size
-    return _kept_states(state, chosen)
+    return _states_of_kept_files(state, chosen)
 
 
 def _backup_names(state: Path) -> list[str]:
@@ -394,7 +405,7 @@ def _backup_states(state: Path, refs: Iterable[str]) -> list[PathState]:
         if size <= left:
             chosen[f"{VAULT_FOLDER}/{ref}"] = True
             left -= size
-    return path_states(str(state), chosen)
+    return read_path_states(str(state), chosen)
 
 
 def _total_size(path: Path) -> int:
@@ -405,10 +416,10 @@ def _total_size(path: Path) -> int:
     return path.lstat().st_size if os.path.lexists(path) else 0
 
 
-def _newest_entry(store: WorkspaceStore, name: str) -> int:
+def _newest_change_number(store: WorkspaceStore, name: str) -> int:
     from handtools.local_journal import open_local_journal
 
-    journal = open_local_journal(store.root(name), store.state(name)).journal
+    journal = open_local_journal(store.files_folder(name), store.state_folder(name)).journal
     try:
         return journal.entries.paths_since(0)[0]
     finally:

@@ -98,13 +98,13 @@ class WorkspaceSlots:
         self.by_name: dict[str, WorkspaceSlot] = {}
         self._idle_task: asyncio.Task[None] | None = None
 
-    def add(self, record: WorkspaceRecord) -> WorkspaceSlot:
+    def add_workspace(self, record: WorkspaceRecord) -> WorkspaceSlot:
         """Assign a slot to a workspace."""
         slot = self.by_name[record.id] = WorkspaceSlot(record.id, record.tenant)
         slot.free.set()
         return slot
 
-    def get(self, name: str, tenant: str) -> WorkspaceSlot:
+    def get_slot(self, name: str, tenant: str) -> WorkspaceSlot:
         """The slot of a tenant's workspace. Raises `NotFound`."""
         slot = self.by_name.get(name)
         # Don't reveal that another tenant's workspace exists.
@@ -112,7 +112,7 @@ class WorkspaceSlots:
             raise NotFound(f"Workspace {name} not found on this host.", hint="Check its name and host.")
         return slot
 
-    def check_room(self, tenant: str, count: int) -> None:
+    def check_free_slots(self, tenant: str, count: int) -> None:
         """Raise `Busy` unless there is room for `count` more workspaces."""
         if len(self.by_name) + count > self._limits.slots:
             raise Busy(f"All {self._limits.slots} slots of this host are taken.", hint=BUSY_HINT)
@@ -121,22 +121,22 @@ class WorkspaceSlots:
         if most is not None and held + count > most:
             raise Busy(f"This tenant can have at most {most} workspaces on this host.", hint="Remove one.")
 
-    def moved(self, name: str, host: str) -> WorkspaceMoved:
+    def moved_error(self, name: str, host: str) -> WorkspaceMoved:
         """The error that tells a client which host has the workspace now."""
         return WorkspaceMoved(
             f"Workspace {name} was moved. Send requests to host {host}.", host, self._incarnation
         )
 
-    def opened(self) -> list[WorkspaceSlot]:
+    def open_slots(self) -> list[WorkspaceSlot]:
         """Slots with a toolbox or a mount. New workspaces are mounted but have no toolbox yet."""
-        return [self.by_name[name] for name in self._store.open_names() if name in self.by_name]
+        return [self.by_name[name] for name in self._store.open_workspace_names() if name in self.by_name]
 
     @asynccontextmanager
-    async def using(self, slot: WorkspaceSlot) -> AsyncIterator[Toolbox]:
+    async def use_toolbox(self, slot: WorkspaceSlot) -> AsyncIterator[Toolbox]:
         """The toolbox of a workspace, which stays open within the block."""
         if slot.toolbox is None or slot.lock.locked():
             async with slot.lock:
-                box = slot.toolbox or await self._open(slot)
+                box = slot.toolbox or await self._open_toolbox_of_slot(slot)
                 slot.users += 1
         else:
             box = slot.toolbox
@@ -150,21 +150,21 @@ class WorkspaceSlots:
             if not slot.users:
                 slot.free.set()
                 if slot.lost:
-                    await self._close_box(slot)
+                    await self._close_toolbox(slot)
 
     @asynccontextmanager
-    async def alone(self, slot: WorkspaceSlot) -> AsyncIterator[None]:
+    async def use_exclusively(self, slot: WorkspaceSlot) -> AsyncIterator[None]:
         """Wait until a workspace is unused, and block others from using it; its toolbox is closed."""
         async with slot.lock:
             while slot.users:
                 await slot.free.wait()
-            self._check_here(slot)
-            await self._close_box(slot)
+            self._check_not_moved(slot)
+            await self._close_toolbox(slot)
             yield
 
-    async def make_room(self) -> None:
+    async def close_excess_workspaces(self) -> None:
         """Close the least recently used workspaces if too many are open."""
-        await self._close_least_used(self._limits.open)
+        await self._close_least_recently_used(self._limits.open)
 
     async def aclose(self) -> None:
         """Close every workspace after its running calls end."""
@@ -176,21 +176,21 @@ class WorkspaceSlots:
             async with slot.lock:
                 while slot.users:
                     await slot.free.wait()
-                await self._close(slot)
+                await self._close_workspace(slot)
 
-    async def _open(self, slot: WorkspaceSlot) -> Toolbox:
-        self._check_here(slot)
-        await self._close_least_used(self._limits.open - 1)
+    async def _open_toolbox_of_slot(self, slot: WorkspaceSlot) -> Toolbox:
+        self._check_not_moved(slot)
+        await self._close_least_recently_used(self._limits.open - 1)
         slot.toolbox = await to_thread.run_sync(self._open_toolbox, slot.name)
         return slot.toolbox
 
-    def _check_here(self, slot: WorkspaceSlot) -> None:
+    def _check_not_moved(self, slot: WorkspaceSlot) -> None:
         if slot.moved_to:
-            raise self.moved(slot.name, slot.moved_to)
+            raise self.moved_error(slot.name, slot.moved_to)
         if slot.name not in self.by_name:
             raise NotFound(f"Workspace {slot.name} not found on this host.", hint="Check name and host.")
 
-    async def _close_box(self, slot: WorkspaceSlot) -> None:
+    async def _close_toolbox(self, slot: WorkspaceSlot) -> None:
         """Close an unused toolbox, after storing the changes of background jobs."""
         if slot.toolbox is not None and not slot.lost:
             await self._before_close(slot, slot.toolbox)
@@ -199,10 +199,10 @@ class WorkspaceSlots:
         if box is not None:
             await box.aclose()
 
-    async def _close_least_used(self, most: int) -> None:
+    async def _close_least_recently_used(self, most: int) -> None:
         if self._idle_task is None:
-            self._idle_task = asyncio.create_task(self._close_idle())
-        opened = self.opened()
+            self._idle_task = asyncio.create_task(self._close_idle_periodically())
+        opened = self.open_slots()
         spare = len(opened) - most
         for slot in sorted(opened, key=lambda each: each.used)[: max(0, spare)]:
             await self._close_if_unused(slot)
@@ -212,21 +212,21 @@ class WorkspaceSlots:
             return
         async with slot.lock:
             if not slot.users and self.by_name.get(slot.name) is slot:
-                await self._close(slot)
+                await self._close_workspace(slot)
 
-    async def _close(self, slot: WorkspaceSlot) -> None:
+    async def _close_workspace(self, slot: WorkspaceSlot) -> None:
         """Close an unused workspace. It stays open if its changes can't be stored."""
         try:
-            await self._close_box(slot)
+            await self._close_toolbox(slot)
             await to_thread.run_sync(self._store.close, slot.name)
         except (HandtoolsError, OSError) as problem:
             logger.warning("Can't close workspace %s: %s", slot.name, problem)
 
-    async def _close_idle(self) -> None:
+    async def _close_idle_periodically(self) -> None:
         """Close idle workspaces periodically."""
         while True:
             await asyncio.sleep(min(_IDLE_LOOK_SECONDS, self._limits.idle_seconds))
-            for slot in self.opened():
+            for slot in self.open_slots():
                 # Closing a workspace discards the output of ended jobs, so leave more time to read it.
                 patience = ENDED_JOB_PATIENCE if slot.job_state == "ended" else 1
                 unused = time.monotonic() - slot.used

@@ -116,7 +116,7 @@ class WorkspaceStore:
         """The locks of the workspaces that are open in this process, by name."""
 
     @cached_property
-    def kind(self) -> Literal["overlay", "copy"]:
+    def new_workspace_kind(self) -> Literal["overlay", "copy"]:
         """The kind of new workspaces: as configured, otherwise overlays if they can be mounted."""
         if self._kind:
             return self._kind
@@ -124,10 +124,14 @@ class WorkspaceStore:
 
     def create(self, template: str, *, name: str = "", tenant: str = "") -> WorkspaceRecord:
         """Create a workspace from a template and open it. Raises `NotFound` for an unknown template."""
-        self.templates.get(template)
+        self.templates.get_template(template)
         with self._lock_store():
             record = WorkspaceRecord(
-                name or secrets.token_hex(8), template, self.kind, tenant=tenant, made=time.time()
+                name or secrets.token_hex(8),
+                template,
+                self.new_workspace_kind,
+                tenant=tenant,
+                made=time.time(),
             )
             self._create_from_record(record)
         return record
@@ -139,13 +143,13 @@ class WorkspaceStore:
         """
         with self._lock:
             if name not in self._owned:
-                self._lock_and_mount(self.get(name))
-            elif (record := self.get(name)).kind == "overlay" and not (
-                self._is_frozen(record) and is_mounted(self.root(name))
+                self._lock_and_mount(self.get_record(name))
+            elif (record := self.get_record(name)).kind == "overlay" and not (
+                self._has_last_layer(record) and is_mounted(self.files_folder(name))
             ):
                 with self._lock_mount_point():
-                    self._mount(record)  # a disk error during a fork may have left it unmounted
-            return self.root(name)
+                    self._mount_overlay(record)  # a disk error during a fork may have left it unmounted
+            return self.files_folder(name)
 
     def _lock_and_mount(self, record: WorkspaceRecord) -> None:
         lock = try_lock(self._workspace_folder(record.id) / "lock")
@@ -157,22 +161,22 @@ class WorkspaceStore:
                 with self._lock_mount_point():
                     if not self.mounts_left and make_mount_point(self._mount_point):
                         self.mounts_left = os.fspath(self._mount_point)
-                    self._mount(record)
+                    self._mount_overlay(record)
             except BaseException:
                 unlock(self._owned.pop(record.id))
-                self._leave_mount_point()
+                self._remove_unused_mount_point()
                 raise
 
     def close(self, name: str) -> None:
         """Unmount a workspace and release its lock. It stays on disk and can be opened again."""
         with self._lock:
             lock = self._owned.pop(name, None)
-            unmount(self.root(name))
+            unmount(self.files_folder(name))
             if lock is not None:
                 unlock(lock)
-            self._leave_mount_point()
+            self._remove_unused_mount_point()
 
-    def _leave_mount_point(self) -> None:
+    def _remove_unused_mount_point(self) -> None:
         if self.mounts_left and not self._owned:
             with self._lock_mount_point():
                 remove_mount_point(self.mounts_left)
@@ -183,19 +187,19 @@ class WorkspaceStore:
         for name in list(self._owned):
             self.close(name)
 
-    def open_names(self) -> list[str]:
+    def open_workspace_names(self) -> list[str]:
         """The names of the workspaces open in this process."""
         return list(self._owned)
 
-    def root(self, name: str) -> Path:
+    def files_folder(self, name: str) -> Path:
         """The folder of a workspace's files, which are accessible while it is open."""
         return self._workspace_folder(name) / "root"
 
-    def state(self, name: str) -> Path:
+    def state_folder(self, name: str) -> Path:
         """The folder of a workspace's journal, which is outside its files."""
         return self._workspace_folder(name) / "state"
 
-    def get(self, name: str) -> WorkspaceRecord:
+    def get_record(self, name: str) -> WorkspaceRecord:
         """Return the metadata of a workspace. Raises `NotFound`."""
         try:
             value = json.loads((self._workspace_folder(name) / "workspace.json").read_bytes())
@@ -207,7 +211,7 @@ class WorkspaceStore:
             ) from error
         return WorkspaceRecord(**{**value, "layers": tuple(value["layers"]), "base": tuple(value["base"])})
 
-    def names(self) -> list[str]:
+    def workspace_names(self) -> list[str]:
         """The names of all workspaces in the store."""
         return sorted(
             name
@@ -227,7 +231,7 @@ class WorkspaceStore:
         try:
             self.open(name)
             with self._lock_store():
-                record = self._freeze_upper_layer(self.get(name))
+                record = self._freeze_upper_layer(self.get_record(name))
                 for each in names or [secrets.token_hex(8) for _ in range(count)]:
                     fork = replace(record, id=each, base=record.layers, parent=name, made=time.time())
                     self._create_from_record(fork)
@@ -244,12 +248,12 @@ class WorkspaceStore:
 
     def diff(self, name: str) -> list[TreeDifference]:
         """The differences between a workspace and its initial state."""
-        with self.base_view(name) as base:
-            return self.differences_from(name, base, self.get(name).base)
+        with self.mount_base_view(name) as base:
+            return self.differences_from_base(name, base, self.get_record(name).base)
 
-    def differences_from(self, name: str, base: str, shared: tuple[str, ...]) -> list[TreeDifference]:
+    def differences_from_base(self, name: str, base: str, shared: tuple[str, ...]) -> list[TreeDifference]:
         """The differences between a workspace and `base`, a view of only its template and layers `shared`."""
-        root, record = os.fspath(self.open(name)), self.get(name)
+        root, record = os.fspath(self.open(name)), self.get_record(name)
         if record.kind == "copy" or record.layers[: len(shared)] != shared:
             return tree_differences(base, root)
         own = record.layers[len(shared) :]
@@ -258,10 +262,10 @@ class WorkspaceStore:
         )
 
     @contextmanager
-    def base_view(self, name: str) -> Iterator[str]:
+    def mount_base_view(self, name: str) -> Iterator[str]:
         """A read-only view of a workspace's initial state."""
-        record = self.get(name)
-        tree = os.fspath(self.templates.get(record.template).tree)
+        record = self.get_record(name)
+        tree = os.fspath(self.templates.get_template(record.template).tree)
         if record.kind == "copy" or not record.base:
             yield self._layer_path(record.base[-1]) if record.base else tree
             return
@@ -274,9 +278,9 @@ class WorkspaceStore:
             unmount(place)
             place.rmdir()
 
-    def usage(self, name: str) -> WorkspaceDiskUsage:
+    def disk_usage(self, name: str) -> WorkspaceDiskUsage:
         """The disk usage of a workspace since it was created or last forked."""
-        record = self.get(name)
+        record = self.get_record(name)
         top = self._workspace_folder(name) / ("upper" if record.kind == "overlay" else "root")
         files = size = 0
         with FolderHandle.at(os.fspath(top)) as handle:
@@ -284,13 +288,13 @@ class WorkspaceStore:
                 files += 1
                 size += 0 if entry.is_folder else entry.found.st_blocks * 512
         if record.kind == "copy":
-            template = self.templates.get(record.template)
+            template = self.templates.get_template(record.template)
             files, size = max(0, files - template.files), max(0, size - template.bytes)
         return WorkspaceDiskUsage(size, files)
 
     def check_quota(self, name: str) -> None:
         """Raise `TooLarge` if a workspace has added more than its quota."""
-        used = self.usage(name)
+        used = self.disk_usage(name)
         if used.bytes > self.quota.bytes or used.files > self.quota.files:
             raise TooLarge(
                 f"The workspace is over its quota: {used.bytes >> 20:,} MiB in {used.files:,} files; "
@@ -300,7 +304,7 @@ class WorkspaceStore:
 
     def set_parent(self, name: str, parent: str) -> WorkspaceRecord:
         """Record that a workspace was forked from `parent`."""
-        record = replace(self.get(name), parent=parent)
+        record = replace(self.get_record(name), parent=parent)
         self._write_record(record)
         return record
 
@@ -315,8 +319,8 @@ class WorkspaceStore:
     def collect_garbage(self, *, templates_unused_seconds: float = 7 * 86400.0) -> CollectedGarbage:
         """Delete unreferenced layers, long unused templates, and leftovers of interrupted operations."""
         with self._lock_store():
-            names = self.names()
-            kept = [self.get(name) for name in names]
+            names = self.workspace_names()
+            kept = [self.get_record(name) for name in names]
             broken = set(os.listdir(self._workspaces)) - set(names)
             for name in broken:
                 unmount(self._workspaces / name / "root")
@@ -366,15 +370,15 @@ class WorkspaceStore:
         (place / "state").mkdir(0o700)
         if record.kind == "overlay":
             (place / "root").mkdir()
-            self._new_upper(record)
+            self._create_upper_layer(record)
         else:
-            source = Path(self._lower_folders(record)[0])
+            source = Path(self._lower_layer_folders(record)[0])
             _copy_folder(source, place / "root")
         self._write_record(record)
-        self.templates.touch(record.template)
+        self.templates.mark_as_used(record.template)
         self._lock_and_mount(record)
 
-    def _new_upper(self, record: WorkspaceRecord) -> None:
+    def _create_upper_layer(self, record: WorkspaceRecord) -> None:
         place = self._workspace_folder(record.id)
         if (place / "work").exists():
             _remove_folder(place / "work")
@@ -383,30 +387,30 @@ class WorkspaceStore:
         for folder in (place / "work", unnamed):
             folder.mkdir(0o700, exist_ok=True)
         # The upper layer's folder determines the owner and mode of the workspace's root.
-        like = os.stat(self._lower_folders(record)[0])
+        like = os.stat(self._lower_layer_folders(record)[0])
         if is_root():
             with FolderHandle.at(str(place)) as ours:
                 ours.set_owner("upper.new", like)
         unnamed.chmod(stat.S_IMODE(like.st_mode))
         os.rename(unnamed, place / "upper")
 
-    def _is_frozen(self, record: WorkspaceRecord) -> bool:
+    def _has_last_layer(self, record: WorkspaceRecord) -> bool:
         """Whether a workspace's last layer exists; it is recorded in the metadata before it is created."""
         return not record.layers or os.path.exists(self._layer_path(record.layers[-1]))
 
-    def _mount(self, record: WorkspaceRecord) -> None:
+    def _mount_overlay(self, record: WorkspaceRecord) -> None:
         place = self._workspace_folder(record.id)
         unmount(place / "root")  # a killed process leaves its mounts behind
-        if not self._is_frozen(record):
+        if not self._has_last_layer(record):
             os.rename(place / "upper", self._layer_path(record.layers[-1]))
         if not (place / "upper").exists():
-            self._new_upper(record)
+            self._create_upper_layer(record)
         if (place / "work" / "work" / "incompat").exists() and not reset_work_folder(place / "work"):
             raise HostError(f"Can't mount the upper layer of workspace {record.id} again.")
         try:
             mount_overlay(
                 place / "root",
-                self._lower_folders(record),
+                self._lower_layer_folders(record),
                 os.fspath(place / "upper"),
                 os.fspath(place / "work"),
             )
@@ -428,17 +432,17 @@ class WorkspaceStore:
             return self._flatten_layers(record)
         frozen = replace(record, layers=(*record.layers, layer))
         (self._layers / layer).mkdir(0o700)
-        self._write_record(frozen)  # from here on, even after a crash, `_mount` does the rest
+        self._write_record(frozen)  # from here on, even after a crash, `_mount_overlay` does the rest
         try:
-            self._mount(frozen)
+            self._mount_overlay(frozen)
         except (OSError, HostError):
-            self._mount(frozen)  # try again: the error may be transient
+            self._mount_overlay(frozen)  # try again: the error may be transient
         return frozen
 
     def _flatten_layers(self, record: WorkspaceRecord) -> WorkspaceRecord:
         """Merge all layers of a workspace into one on top of the template. Returns the new metadata."""
         layer, place = secrets.token_hex(8), self._workspace_folder(record.id)
-        template = self.templates.get(record.template)
+        template = self.templates.get_template(record.template)
         layers = [*map(self._layer_path, record.layers), os.fspath(place / "upper")]
         root = os.fspath(place / "root")
         found = tree_differences(os.fspath(template.tree), root, layers)
@@ -461,13 +465,13 @@ class WorkspaceStore:
         # If we crash before `upper` is deleted, it does no harm: the new layer has the same contents.
         self._write_record(flat)
         _remove_folder(place / "upper")
-        self._mount(flat)
+        self._mount_overlay(flat)
         return flat
 
-    def _lower_folders(self, record: WorkspaceRecord) -> list[str]:
+    def _lower_layer_folders(self, record: WorkspaceRecord) -> list[str]:
         return [
             *map(self._layer_path, reversed(record.layers)),
-            os.fspath(self.templates.tree(record.template)),
+            os.fspath(self.templates.files_folder(record.template)),
         ]
 
     def _layer_path(self, name: str) -> str:

@@ -55,11 +55,15 @@ class CallMetrics:
     def __init__(self) -> None:
         self._began = time.time()
         self._registry = registry = TextMetricRegistry()
-        self._calls = registry.counter("handtools_calls_total", "Finished calls.", ("tool", "status"))
-        self._seconds = registry.counter("handtools_call_seconds_total", "Duration of calls.", ("tool",))
-        self._refused = registry.counter("handtools_refused_total", "Refused requests.", ("reason",))
-        self._running = registry.gauge("handtools_running", "Running calls.")
-        self._up_seconds = registry.gauge("handtools_up_seconds", "Time since the server started.")
+        self._calls = registry.create_counter(
+            "handtools_calls_total", "Finished calls.", ("tool", "status")
+        )
+        self._seconds = registry.create_counter(
+            "handtools_call_seconds_total", "Duration of calls.", ("tool",)
+        )
+        self._refused = registry.create_counter("handtools_refused_total", "Refused requests.", ("reason",))
+        self._running = registry.create_gauge("handtools_running", "Running calls.")
+        self._up_seconds = registry.create_gauge("handtools_up_seconds", "Time since the server started.")
         self.running = 0
 
     def called(self, tool: str, status: str, seconds: float) -> None:

@@ -18,26 +18,30 @@ class TextMetric:
 
     def inc(self, value: float = 1.0, tags: Mapping[str, str] | None = None) -> None:
         """Add to the counter."""
-        key = self._key(tags)
+        key = self._label_values(tags)
         self.values[key] = self.values.get(key, 0.0) + value
 
     def set(self, value: float | None, tags: Mapping[str, str] | None = None) -> None:
         """Set the gauge."""
-        self.values[self._key(tags)] = value or 0.0
+        self.values[self._label_values(tags)] = value or 0.0
 
     def text(self) -> str:
         """The metric in Prometheus text format."""
-        lines = [f"# HELP {self.name} {self.description}", f"# TYPE {self.name} {self.kind}", *self.lines()]
+        lines = [
+            f"# HELP {self.name} {self.description}",
+            f"# TYPE {self.name} {self.kind}",
+            *self.value_lines(),
+        ]
         return "".join(f"{line}\n" for line in lines)
 
-    def lines(self) -> list[str]:
+    def value_lines(self) -> list[str]:
         """The lines with the values, without the comments above them."""
         return [
-            _line(self.name, zip(self.labels, key, strict=True), value)
+            _value_line(self.name, zip(self.labels, key, strict=True), value)
             for key, value in sorted(self.values.items())
         ]
 
-    def _key(self, tags: Mapping[str, str] | None) -> tuple[str, ...]:
+    def _label_values(self, tags: Mapping[str, str] | None) -> tuple[str, ...]:
         return tuple((tags or {})[label] for label in self.labels)
 
 
@@ -50,21 +54,21 @@ class TextHistogram(TextMetric):
 
     def observe(self, value: float, tags: Mapping[str, str] | None = None) -> None:
         """Count a value."""
-        key = self._key(tags)
+        key = self._label_values(tags)
         counts = self._buckets.setdefault(key, [0] * (len(SECONDS_BUCKETS) + 1))
         counts[bisect_left(SECONDS_BUCKETS, value)] += 1
         self.values[key] = self.values.get(key, 0.0) + value
 
-    def lines(self) -> list[str]:
+    def value_lines(self) -> list[str]:
         found: list[str] = []
         for key, counts in sorted(self._buckets.items()):
             labels, total = list(zip(self.labels, key, strict=True)), 0
             for bound, count in zip((*map(str, SECONDS_BUCKETS), "+Inf"), counts, strict=True):
                 total += count
-                found.append(_line(f"{self.name}_bucket", [*labels, ("le", bound)], total))
+                found.append(_value_line(f"{self.name}_bucket", [*labels, ("le", bound)], total))
             found += [
-                _line(f"{self.name}_sum", labels, self.values[key]),
-                _line(f"{self.name}_count", labels, total),
+                _value_line(f"{self.name}_sum", labels, self.values[key]),
+                _value_line(f"{self.name}_count", labels, total),
             ]
         return found
 
@@ -75,28 +79,30 @@ class TextMetricRegistry:
     def __init__(self) -> None:
         self._metrics: list[TextMetric] = []
 
-    def counter(self, name: str, description: str, labels: Sequence[str] = ()) -> TextMetric:
+    def create_counter(self, name: str, description: str, labels: Sequence[str] = ()) -> TextMetric:
         """Create a counter, which only grows."""
-        return self._kept(TextMetric(name, "counter", description, labels))
+        return self._register(TextMetric(name, "counter", description, labels))
 
-    def gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> TextMetric:
+    def create_gauge(self, name: str, description: str, labels: Sequence[str] = ()) -> TextMetric:
         """Create a gauge, which has the value last set."""
-        return self._kept(TextMetric(name, "gauge", description, labels))
+        return self._register(TextMetric(name, "gauge", description, labels))
 
-    def histogram(self, name: str, description: str, labels: Sequence[str] = ()) -> TextHistogram:
+    def create_seconds_histogram(
+        self, name: str, description: str, labels: Sequence[str] = ()
+    ) -> TextHistogram:
         """Create a histogram of seconds."""
-        return self._kept(TextHistogram(name, "histogram", description, labels))
+        return self._register(TextHistogram(name, "histogram", description, labels))
 
     def text(self) -> str:
         """All metrics in Prometheus text format."""
         return "".join(metric.text() for metric in self._metrics)
 
-    def _kept(self, metric: M) -> M:
+    def _register(self, metric: M) -> M:
         self._metrics.append(metric)
         return metric
 
 
-def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
+def _value_line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
     shown = ",".join(f'{label}="{text}"' for label, text in labels)
     number = repr(value).removesuffix(".0")
     return f"{name}{{{shown}}} {number}" if shown else f"{name} {number}"

@@ -3,11 +3,11 @@
 import asyncio
 
 from handtools.core.errors import HostError
-from handtools.fleet.frames import FrameConnection, frame, parse_address
+from handtools.fleet.frames import FrameConnection, encode_frame, parse_address
 from tests.fuzz.drawn_values import DrawnValues, text_of
 
 SEEDS = [
-    b"\x00" + frame({"a": 1}) + frame({"token": "x"}), b"\x00\x00\x00\x00\x02[]", b"\x01\x02id\xff",
+    b"\x00" + encode_frame({"a": 1}) + encode_frame({"token": "x"}), b"\x00\x00\x00\x00\x02[]", b"\x01\x02id\xff",
     b"\x02tcp:a:1", b"\x02unix:/x",
 ]  # fmt: skip
 WORDS = ["id", "method", "token", "workspace", "tcp:", "unix:", ":80", "\x00\x00\x00"]
@@ -39,7 +39,7 @@ class Hearing(FrameConnection):
             if not self.transport.is_closing():
                 self.data_received(piece)
 
-    def received(self, message):
+    def handle_message(self, message):
         self.heard.append(message)
 
 
@@ -53,7 +53,7 @@ def fuzz(data):
             return
         return
     messages = [{"made": drawn.json(WORDS)} for _ in range(2)] if kind else []
-    sent = b"".join(map(frame, messages)) if kind else drawn.rest()
+    sent = b"".join(map(encode_frame, messages)) if kind else drawn.rest()
     whole = Hearing([sent])
     step = 1 + len(data) % 5
     cut = Hearing([sent[at : at + step] for at in range(0, len(sent), step)])

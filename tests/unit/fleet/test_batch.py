@@ -12,7 +12,7 @@ from handtools.core.errors import UsageError
 from handtools.core.events import Progressed
 from handtools.fleet.batch_agent import BatchAgent, WorkspaceRelay, load_agent
 from handtools.fleet.batch_fleet import open_local_fleet
-from handtools.fleet.batch_runner import BatchProgress, BatchRunner, BatchSettings, template_source
+from handtools.fleet.batch_runner import BatchProgress, BatchRunner, BatchSettings, parse_template_source
 from handtools.fleet.batch_tasks import RESULTS_NAME, BatchFolder, BatchTask, TaskResult, read_tasks
 from handtools.fleet.fleet_toolbox import FleetToolbox
 from handtools.fleet.host_client import HostClient
@@ -219,7 +219,9 @@ async def test_progress_counts_what_was_done_earlier(tmp_path: Path, template: s
         tasks("a", "b"),
         writes_its_prompt,
         score="false",
-        on_progress=lambda now: seen.append((now.done, now.earlier, now.running, now.passed, now.failed)),
+        on_progress=lambda now: seen.append(
+            (now.finished_count, now.earlier, now.running, now.passed, now.failed)
+        ),
     )
     assert seen == [(1, 1, 0, 1, 0), (1, 1, 1, 1, 0), (2, 1, 0, 1, 1)]
 
@@ -259,13 +261,18 @@ def test_a_line_that_is_no_task_is_named(tmp_path: Path, line: str, said: str) -
 def test_a_template_is_a_folder_an_archive_or_a_commit(tmp_path: Path) -> None:
     (tmp_path / "a@b").mkdir()
     (tmp_path / "a.tar").touch()
-    assert template_source(f"{tmp_path}/a@b").kind == "folder"
-    assert template_source(f"{tmp_path}/a.tar").kind == "tarball"
-    assert template_source(f"{tmp_path}/a@b@HEAD") == ("git", f"{tmp_path}/a@b", "HEAD", "")
-    assert template_source(f"image:{tmp_path}/a.tar#/app") == ("image", f"{tmp_path}/a.tar", "", "/app")
+    assert parse_template_source(f"{tmp_path}/a@b").kind == "folder"
+    assert parse_template_source(f"{tmp_path}/a.tar").kind == "tarball"
+    assert parse_template_source(f"{tmp_path}/a@b@HEAD") == ("git", f"{tmp_path}/a@b", "HEAD", "")
+    assert parse_template_source(f"image:{tmp_path}/a.tar#/app") == (
+        "image",
+        f"{tmp_path}/a.tar",
+        "",
+        "/app",
+    )
     for wrong in ("", f"{tmp_path}/none", f"{tmp_path}/none@HEAD", f"image:{tmp_path}/none"):
         with pytest.raises(UsageError):
-            template_source(wrong)
+            parse_template_source(wrong)
 
 
 @pytest.mark.linux("bubblewrap", "supervisors")
@@ -297,7 +304,7 @@ async def test_a_relays_token_opens_one_workspace_for_as_long_as_it_is_good(
     async with open_local_fleet(tmp_path / "workspaces", policy=Policy()) as fleet:
         digest = await fleet.add_template("folder", template)
         own, other = await fleet.create(digest), await fleet.create(digest)
-        async with relay.opened(own) as token:
+        async with relay.token_for_workspace(own) as token:
             client = HostClient(relay.address, token)
             box = FleetToolbox(client, own.workspace_name)
             assert "a.txt" in (await box.call("list", {})).text
@@ -305,7 +312,7 @@ async def test_a_relays_token_opens_one_workspace_for_as_long_as_it_is_good(
                 await FleetToolbox(client, other.workspace_name).call("list", {})
             for method in ("remove", "resume", "create", "names"):
                 with pytest.raises(UsageError, match="does not allow"):
-                    await client.ask(method, {"workspace": own.workspace_name})
+                    await client.request(method, {"workspace": own.workspace_name})
             begun = threading.Event()
             call = Call(tool="bash", args={"command": "echo begun; sleep 600", "timeout": 600})
             waiting = asyncio.create_task(

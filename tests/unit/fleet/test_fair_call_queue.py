@@ -4,14 +4,14 @@ import pytest
 
 from handtools.core.call import CancelToken
 from handtools.core.errors import Busy, Cancelled, TimedOut
-from handtools.fleet.fair_call_queue import CallTurns, TurnLimits
+from handtools.fleet.fair_call_queue import FairCallQueue, TurnLimits
 
 
 class Work:
     """Calls that hold their turns until they are let go."""
 
     def __init__(self, **limits: int) -> None:
-        self.turns = CallTurns(TurnLimits(**limits))
+        self.turns = FairCallQueue(TurnLimits(**limits))
         self.begun: list[str] = []
         self._doors: dict[str, asyncio.Event] = {}
 
@@ -22,7 +22,7 @@ class Work:
         door = self._doors[name] = asyncio.Event()
 
         async def run() -> None:
-            async with self.turns.turn(tenant, "w", seconds, cancel or CancelToken()):
+            async with self.turns.hold_turn(tenant, "w", seconds, cancel or CancelToken()):
                 self.begun.append(name)
                 await door.wait()
 

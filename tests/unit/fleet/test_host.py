@@ -76,7 +76,7 @@ async def started(box: FleetToolbox, call: Call) -> "asyncio.Task[Any]":
 @pytest.mark.linux("bubblewrap", "supervisors")
 async def test_a_fleet_toolbox_does_what_a_toolbox_does(files: WorkspaceStore) -> None:
     async with served(files) as fleet, await fleet.box() as box:
-        root = files.root(box.workspace_name)
+        root = files.files_folder(box.workspace_name)
         edited = await box.call(
             "edit", {"path": "a.txt", "old_string": "line 3\n", "new_string": "three\n"}
         )
@@ -86,7 +86,7 @@ async def test_a_fleet_toolbox_does_what_a_toolbox_does(files: WorkspaceStore) -
         assert (root / "found.txt").read_text() == "4:three\n"
         missing = await box.call("read", {"path": "nothing.txt"})
         assert missing.fault.code == "not_found"
-        async with fleet.host.toolbox(box.workspace_name) as direct:
+        async with fleet.host.use_toolbox(box.workspace_name) as direct:
             assert box.definitions() == direct.definitions()
         await box.call("undo", {})
         assert not (root / "found.txt").exists()
@@ -98,7 +98,7 @@ async def test_the_same_id_again_gets_the_recorded_result(files: WorkspaceStore)
         call = Call(tool="bash", args={"command": "echo once >> log.txt"})
         await box.call(call)
         await box.call(call)
-        assert (files.root(box.workspace_name) / "log.txt").read_text() == "once\n"
+        assert (files.files_folder(box.workspace_name) / "log.txt").read_text() == "once\n"
 
 
 @pytest.mark.linux("bubblewrap", "supervisors")
@@ -111,7 +111,7 @@ async def test_a_call_whose_connection_is_lost_runs_once_and_its_result_arrives(
         await fleet.server.aclose()
         await fleet.server.start(fleet.server.address)
         assert (await task).status == "ok"
-        assert (files.root(box.workspace_name) / "log.txt").read_text() == "once\n"
+        assert (files.files_folder(box.workspace_name) / "log.txt").read_text() == "once\n"
 
 
 async def test_a_host_that_is_gone_is_said_to_be(files: WorkspaceStore) -> None:
@@ -150,15 +150,15 @@ async def test_one_tenant_has_no_way_to_anothers_workspace(files: WorkspaceStore
                 await ask(box.workspace_name)
         with pytest.raises(NotFound):
             await theirs.waiting()
-        assert (await blue.names(), await red.names()) == ([], [box.workspace_name])
-        assert (await fleet.client().names()) == [box.workspace_name]
+        assert (await blue.workspace_names(), await red.workspace_names()) == ([], [box.workspace_name])
+        assert (await fleet.client().workspace_names()) == [box.workspace_name]
 
 
 async def test_a_token_that_is_not_known_gets_nothing(files: WorkspaceStore) -> None:
     async with served(files) as fleet:
         for token in ("", "other", "al", "all "):
             with pytest.raises(UsageError, match="Unknown token"):
-                await fleet.client(token).names()
+                await fleet.client(token).workspace_names()
 
 
 async def test_a_host_that_is_full_says_busy_and_recovers(files: WorkspaceStore) -> None:
@@ -248,7 +248,9 @@ async def test_workspaces_that_nobody_uses_are_closed_and_come_back(files: Works
                 assert (await client.status()).open <= 2
         assert "3" in (await boxes[3].call("read", {"path": "0.txt"})).text
         closed = [
-            box.workspace_name for box in boxes if not (files.root(box.workspace_name) / "a.txt").exists()
+            box.workspace_name
+            for box in boxes
+            if not (files.files_folder(box.workspace_name) / "a.txt").exists()
         ]
         assert len(closed) >= 2
 
@@ -265,7 +267,7 @@ async def test_workspaces_that_are_made_ahead_are_closed_like_others(files: Work
 async def test_forks_without_number_are_refused_at_once(files: WorkspaceStore) -> None:
     async with served(files) as fleet, await fleet.box() as box:
         with pytest.raises(Busy):
-            await box.client.ask("fork", {"workspace": box.workspace_name, "count": 1 << 40})
+            await box.client.request("fork", {"workspace": box.workspace_name, "count": 1 << 40})
 
 
 async def test_slots_are_bounded_for_the_host_and_for_each_tenant(files: WorkspaceStore) -> None:
@@ -308,9 +310,11 @@ async def test_a_command_carries_no_mounts_of_other_workspaces(files: WorkspaceS
         for name in names:
             look = {"command": "cut -d' ' -f5 /proc/self/mountinfo; echo new > n.txt"}
             seen = (await host.call(name, Call(tool="bash", args=look))).text.split()
-            roots = {str(files.root(each)) for each in names}
-            assert roots & set(seen) == ({str(files.root(name))} if files.kind == "overlay" else set())
-            assert (files.root(name) / "n.txt").read_text() == "new\n"
+            roots = {str(files.files_folder(each)) for each in names}
+            assert roots & set(seen) == (
+                {str(files.files_folder(name))} if files.new_workspace_kind == "overlay" else set()
+            )
+            assert (files.files_folder(name) / "n.txt").read_text() == "new\n"
     finally:
         await host.aclose()
     assert str(files.folder) not in Path("/proc/self/mountinfo").read_text()
@@ -320,7 +324,7 @@ async def test_making_a_workspace_twice_under_one_name_makes_one(files: Workspac
     async with served(files) as fleet:
         client = fleet.client()
         assert [await client.create(fleet.template, name="one") for _ in range(2)] == ["one", "one"]
-        assert await client.names() == ["one"]
+        assert await client.workspace_names() == ["one"]
 
 
 @pytest.mark.linux("bubblewrap", "supervisors")

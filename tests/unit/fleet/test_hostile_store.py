@@ -16,7 +16,7 @@ from handtools.core.call import Call
 from handtools.core.errors import NotFound, StorageFault
 from handtools.fleet import workspace_log
 from handtools.fleet.host import WorkspaceHost
-from handtools.fleet.templates import TemplateStore, content_digest
+from handtools.fleet.templates import TemplateStore, digest_of_folder
 from handtools.fleet.workspace_log import LogStore, PathState, Segment
 from handtools.fleet.workspaces import WorkspaceStore
 from handtools.runtime.journal.database import write_copied_journal
@@ -118,15 +118,15 @@ async def test_a_forged_beginning_of_a_log_is_refused(
     before = sorted(os.listdir(tmp_path))
     put(tmp_path, "workspaces/w/head", head)
     with pytest.raises(StorageFault):
-        log.head("w")
+        log.read_head("w")
     assert (await call(host, "w", "read", path="a")).fault.code == StorageFault.code
     assert sorted({*os.listdir(tmp_path)} - {"log"}) == [each for each in before if each != "log"]
-    assert host.store.names() == []
+    assert host.store.workspace_names() == []
 
 
 @pytest.mark.parametrize("name", ["", "..", "../templates", "a/b", ".", "/etc", "a\n", "x" * 65])
 def test_what_is_no_name_is_no_key(log: LogStore, name: str) -> None:
-    for use in (log.head, log.objects, log.placed_on, log.end):
+    for use in (log.read_head, log.list_log_objects, log.host_moved_to, log.mark_workspace_removed):
         with pytest.raises(NotFound):
             use(name)
 
@@ -135,9 +135,9 @@ def test_a_forged_host_is_not_told_to_clients(tmp_path: Path, log: LogStore) -> 
     for host in (b"", b"../x", b"\xff", b"evil host", b"x" * 70_000):
         put(tmp_path, "workspaces/w/place-00000000", host)
         with pytest.raises(StorageFault):
-            log.placed_on("w")
+            log.host_moved_to("w")
     put(tmp_path, "workspaces/w/place-00000000", b"h1")
-    assert log.placed_on("w") == "h1"
+    assert log.host_moved_to("w") == "h1"
 
 
 def test_objects_of_other_names_are_no_part_of_a_log(tmp_path: Path, log: LogStore) -> None:
@@ -151,7 +151,10 @@ def test_objects_of_other_names_are_no_part_of_a_log(tmp_path: Path, log: LogSto
     ):
         put(tmp_path, f"workspaces/w/{name}", b"x")
     put(tmp_path, "workspaces/.odd name/removed", b"x")
-    assert (log.objects("w").segments, log.objects("w").checkpoints) == (frozenset(), frozenset())
+    assert (log.list_log_objects("w").segments, log.list_log_objects("w").checkpoints) == (
+        frozenset(),
+        frozenset(),
+    )
     assert log.collect_garbage(min_age=0) == 0
 
 
@@ -166,11 +169,11 @@ def test_no_link_in_the_store_is_followed(
     place.unlink()
     place.symlink_to(outside / "victim")
     for use in (
-        lambda: log.append("w", 0, b"segment"),
-        lambda: log.end("w"),
+        lambda: log.append_segment("w", 0, b"segment"),
+        lambda: log.mark_workspace_removed("w"),
         lambda: log.delete_segments("w", [0], 0),
-        lambda: log.objects("w"),
-        lambda: log.head("v"),
+        lambda: log.list_log_objects("w"),
+        lambda: log.read_head("v"),
         lambda: log.fetch_template("0" * 64, TemplateStore(tmp_path / "templates")),
     ):
         with pytest.raises(StorageFault) as refused:
@@ -181,8 +184,8 @@ def test_no_link_in_the_store_is_followed(
     (tmp_path / "named").symlink_to(tmp_path / "real")
     (tmp_path / "real").mkdir()
     again = LogStore(f"file://{tmp_path}/named")
-    again.append("w", 0, b"segment")
-    assert again.segment("w", 0) == b"segment"
+    again.append_segment("w", 0, b"segment")
+    assert again.read_segment("w", 0) == b"segment"
 
 
 def hostile_states(outside: Path) -> dict[str, list[PathState]]:
@@ -222,10 +225,10 @@ async def test_no_stored_path_leads_out(
     assert result.status == "ok" or result.fault.code == StorageFault.code
     assert unchanged(outside)
     if result.status == "ok":
-        found = second.store.root(name).rglob("*")
+        found = second.store.files_folder(name).rglob("*")
         assert not [each for each in found if each.lstat().st_mode & 0o6000]
     else:
-        assert second.store.names() == [], "nobody finds half of it"
+        assert second.store.workspace_names() == [], "nobody finds half of it"
 
 
 async def test_what_is_kept_beside_a_journal_is_not_the_journal(
@@ -243,7 +246,7 @@ async def test_what_is_kept_beside_a_journal_is_not_the_journal(
 
 def forged(log: LogStore, name: str, place: Path, *statements: str) -> bytes:
     """The journal of a workspace as its log has it, with some rows changed."""
-    stored = [segment for number in range(2) if (segment := log.segment(name, number))]
+    stored = [segment for number in range(2) if (segment := log.read_segment(name, number))]
     write_copied_journal(str(place), [(step.database, step.log) for step in map(Segment.unpack, stored)])
     with contextlib.closing(sqlite3.connect(place)) as connection:
         for each in statements:
@@ -285,10 +288,10 @@ async def test_a_forged_record_makes_undo_and_recovery_touch_nothing_outside(
     ):
         await second.call(name, Call(tool=tool, args=args))
     assert unchanged(outside)
-    numbers = log.objects(name).segments
+    numbers = log.list_log_objects(name).segments
     assert max(numbers) > 2, "it was recovered"
     for number in numbers:
-        found = Segment.unpack(log.segment(name, number) or b"")
+        found = Segment.unpack(log.read_segment(name, number) or b"")
         assert not [each for each in (*found.paths, *found.states) if b"victim" in each.data]
 
 
@@ -297,7 +300,7 @@ async def test_a_template_with_other_content_is_not_used(
 ) -> None:
     first, second = hosts
     name = await written(first, source)
-    digest = first.store.get(name).template
+    digest = first.store.get_record(name).template
     (source / "run.sh").write_text("evil\n")
     other = await first.add_template("folder", str(source))
     swapped = (tmp_path / "log" / "templates" / other).read_bytes()
@@ -308,7 +311,7 @@ async def test_a_template_with_other_content_is_not_used(
         assert second.store.templates.digests() == []
     put(tmp_path, f"templates/{digest}", right)
     assert (await call(second, name, "list")).status == "ok"
-    assert content_digest(second.store.templates.get(digest).tree) == digest
+    assert digest_of_folder(second.store.templates.get_template(digest).tree) == digest
 
 
 async def test_an_object_that_is_too_large_is_not_read(
@@ -332,5 +335,7 @@ async def test_a_command_that_makes_a_folder_a_link_is_stored_and_comes_back(
         ran = await call(first, name, "bash", command=command)
         assert ran.status == "ok", ran.text
     assert (await call(second, name, "list")).status == "ok"
-    assert os.readlink(second.store.root(name) / "d") == "pkg"
-    assert content_digest(second.store.root(name)) == content_digest(first.store.root(name))
+    assert os.readlink(second.store.files_folder(name) / "d") == "pkg"
+    assert digest_of_folder(second.store.files_folder(name)) == digest_of_folder(
+        first.store.files_folder(name)
+    )

@@ -16,7 +16,7 @@ import zstandard
 from handtools.core.errors import NotFound, StorageFault, TooLarge, UsageError
 from handtools.fleet import tar_archives
 from handtools.fleet.tar_archives import pack_folder
-from handtools.fleet.templates import TemplateStore, content_digest
+from handtools.fleet.templates import TemplateStore, digest_of_folder
 from handtools.host.files import git_repository
 
 
@@ -449,7 +449,7 @@ def test_trees_that_name_each_other_many_times_are_refused(
 def stored(store: TemplateStore, digest: str) -> io.BytesIO:
     """A template as it is kept in an object store."""
     packed = io.BytesIO()
-    pack_folder(store.get(digest).tree, packed)
+    pack_folder(store.get_template(digest).tree, packed)
     return io.BytesIO(zstandard.compress(packed.getvalue()))
 
 
@@ -460,11 +460,11 @@ def test_a_stored_template_is_the_same_on_another_host(tmp_path: Path, source: P
     os.link(source / "pkg" / "a.py", source / "pkg" / "same")
     here, there = TemplateStore(tmp_path / "here"), TemplateStore(tmp_path / "there")
     digest = here.add_folder(source).digest
-    made = there.add_stored(digest, stored(here, digest))
-    assert content_digest(made.tree) == digest
+    made = there.restore_template(digest, stored(here, digest))
+    assert digest_of_folder(made.tree) == digest
     assert os.path.samefile(made.tree / "pkg" / "a.py", made.tree / "pkg" / "same")
     commit = here.add_git_commit(committed(source)).digest
-    made = there.add_stored(commit, stored(here, commit))
+    made = there.restore_template(commit, stored(here, commit))
     assert (made.digest, _git(made.tree, "status", "--porcelain")) == (commit, "")
 
 
@@ -475,18 +475,18 @@ def test_a_stored_template_with_other_content_is_refused(tmp_path: Path, source:
     other = here.add_folder(source).digest
     for packed in (stored(here, other), io.BytesIO(b"no archive"), tarball(member("../x", b"x"))):
         with pytest.raises(StorageFault, match=f"template {digest[:12]} is damaged or was replaced"):
-            there.add_stored(digest, packed)
+            there.restore_template(digest, packed)
     assert os.listdir(tmp_path / "there") == []
 
 
 def test_a_stored_repository_brings_no_settings_and_no_other_objects(tmp_path: Path, source: Path) -> None:
     here, there = TemplateStore(tmp_path / "here"), TemplateStore(tmp_path / "there")
     digest = here.add_git_commit(committed(source)).digest
-    own = here.get(digest).tree / ".git"
+    own = here.get_template(digest).tree / ".git"
     (own / "config").write_text("[core]\n\tfsmonitor = touch pwned\n")
     (own / "hooks").mkdir()
     (own / "hooks" / "post-checkout").write_text("touch pwned\n")
-    made = there.add_stored(digest, stored(here, digest))
+    made = there.restore_template(digest, stored(here, digest))
     assert "fsmonitor" not in (made.tree / ".git" / "config").read_text()
     assert not (made.tree / ".git" / "hooks").exists()
     assert _git(made.tree, "status", "--porcelain") == ""
@@ -497,9 +497,9 @@ def test_what_is_no_digest_names_no_template(tmp_path: Path, source: Path, diges
     store = TemplateStore(tmp_path / "store")
     packed = stored(store, store.add_folder(source).digest)
     with pytest.raises((NotFound, StorageFault)):
-        store.add_stored(digest, packed) if digest else store.get(digest)
+        store.restore_template(digest, packed) if digest else store.get_template(digest)
     with pytest.raises(NotFound):
-        store.has(digest)
+        store.has_template(digest)
     assert len(os.listdir(tmp_path / "store")) == 1
     assert sorted(os.listdir(tmp_path)) == ["source", "store"]
 

@@ -12,7 +12,7 @@ import zstandard
 
 from handtools.core.errors import StorageFault, TooLarge
 from handtools.fleet import workspace_log
-from handtools.fleet.workspace_log import PathState, Segment, apply_path_states, path_states
+from handtools.fleet.workspace_log import PathState, Segment, apply_path_states, read_path_states
 
 HEAD: dict[str, Any] = {
     "writer": "w",
@@ -43,7 +43,7 @@ def test_a_segment_is_read_as_it_was_written() -> None:
         Segment(b"journal", b"log", states, "writer", kept),
         Segment(None, b"log", states, "writer"),
         Segment(b"", b"", (), "writer"),
-        Segment.fence("writer"),
+        Segment.takeover_fence("writer"),
     ):
         assert Segment.unpack(segment.pack()) == segment
         listed = Segment.unpack(segment.pack(), with_data=False)
@@ -141,12 +141,12 @@ def test_a_folder_that_became_a_link_is_restored_as_a_link(tmp_path: Path) -> No
     (root / "d" / "sub").mkdir(parents=True)
     for each in (root / "d", root / "d" / "sub"):
         each.chmod(0o777)
-    states = path_states(str(root), {"d": False, "d/sub": False})
+    states = read_path_states(str(root), {"d": False, "d/sub": False})
     (root / "d" / "sub").rmdir()
     (root / "d").rmdir()
     (root / "d").symlink_to(other)
     (other / "sub").mkdir(0o700)
-    states += path_states(str(root), {"d": False, "d/sub": False})
+    states += read_path_states(str(root), {"d": False, "d/sub": False})
     apply_path_states(str(again), states)
     assert os.readlink(again / "d") == str(other)
     assert [each.stat().st_mode & 0o777 for each in (other, other / "sub")] == [0o700, 0o700]
@@ -178,4 +178,4 @@ def test_no_path_outside_is_read_for_a_log(tmp_path: Path, path: str) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "outside").write_text("secret")
     with pytest.raises(StorageFault):
-        path_states(str(tmp_path / "root"), {path: True})
+        read_path_states(str(tmp_path / "root"), {path: True})

@@ -52,7 +52,7 @@ async def hosted(store: WorkspaceStore, **policy: Any) -> AsyncIterator[FleetToo
 
 @asynccontextmanager
 async def on_stdio(toolbox: FleetToolbox, era: str, **options: Any) -> AsyncIterator[Client]:
-    address, token = await toolbox.client.locate()
+    address, token = await toolbox.client.address_and_token()
     named = {ADDRESS_VARIABLE: address, TOKEN_VARIABLE: token, WORKSPACE_VARIABLE: toolbox.workspace_name}
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "handtools.fleet.workspace_mcp"], env=dict(os.environ) | named
@@ -82,7 +82,7 @@ async def test_a_client_works_in_a_workspace_on_a_host(files: WorkspaceStore) ->
         assert listed["read"].annotations.read_only_hint and listed["edit"].annotations.destructive_hint
         edit = {"path": "a.txt", "old_string": "line 3\n", "new_string": "three\n"}
         assert not (await client.call_tool("edit", edit)).is_error
-        root = files.root(toolbox.workspace_name)
+        root = files.files_folder(toolbox.workspace_name)
         assert "three\n" in (root / "a.txt").read_text()
         missing = await client.call_tool("read", {"path": "nothing.txt"})
         assert missing.is_error and "nothing.txt" in text(missing)
@@ -109,7 +109,7 @@ async def test_the_clients_person_is_asked_and_the_call_goes_on_on_the_host(
         hosted(files, defaults=DEFAULTS | {"run": "ask"}) as toolbox,
         on_stdio(toolbox, era, elicitation_callback=person) as client,
     ):
-        root = files.root(toolbox.workspace_name)
+        root = files.files_folder(toolbox.workspace_name)
         assert (await client.call_tool("bash", ASKED)).is_error
         assert not (root / "asked.txt").exists()
         allowed = await client.call_tool("bash", ASKED)
@@ -144,7 +144,7 @@ async def test_progress_comes_from_the_host_and_the_same_id_runs_once(files: Wor
             )
             assert not done.is_error, text(done)
         assert any("said" in each for each in heard)
-        assert (files.root(toolbox.workspace_name) / "log.txt").read_text() == "once\n"
+        assert (files.files_folder(toolbox.workspace_name) / "log.txt").read_text() == "once\n"
 
 
 @pytest.mark.linux("bubblewrap", "supervisors")
@@ -157,13 +157,13 @@ async def test_a_cancelled_call_ends_on_the_host(files: WorkspaceStore, era: str
             with anyio.CancelScope() as waiting:
 
                 async def stop_waiting(*_: object) -> None:
-                    assert (await toolbox.client.ask("status", {}))["running"] == 1
+                    assert (await toolbox.client.request("status", {}))["running"] == 1
                     waiting.cancel()
 
                 long = {"command": "echo begun; sleep 600"}
                 await client.call_tool("bash", long, progress_callback=stop_waiting)
             assert waiting.cancelled_caught
-            while (await toolbox.client.ask("status", {}))["running"]:
+            while (await toolbox.client.request("status", {}))["running"]:
                 await anyio.lowlevel.checkpoint()
 
 
@@ -187,4 +187,4 @@ async def test_a_token_of_the_http_server_opens_a_workspace_on_a_host(
             assert not written.is_error, text(written)
             assert "over HTTP" in text(await client.call_tool("read", {"path": "n.txt"}))
         assert 'tool="write",status="ok"' in site.metrics.text()
-    assert files.names()
+    assert files.workspace_names()

@@ -3,8 +3,8 @@ from handtools.text.prometheus import TextMetricRegistry
 
 def test_metrics_are_rendered_with_their_labels_in_order():
     registry = TextMetricRegistry()
-    calls = registry.counter("calls_total", "Calls.", ("tool", "status"))
-    running = registry.gauge("running", "Running calls.")
+    calls = registry.create_counter("calls_total", "Calls.", ("tool", "status"))
+    running = registry.create_gauge("running", "Running calls.")
     calls.inc(1, {"tool": "read", "status": "ok"})
     calls.inc(1, {"tool": "edit", "status": "ok"})
     calls.inc(1, {"tool": "read", "status": "ok"})
@@ -22,7 +22,7 @@ def test_metrics_are_rendered_with_their_labels_in_order():
 
 def test_a_histogram_counts_each_value_in_all_larger_buckets():
     registry = TextMetricRegistry()
-    waits = registry.histogram("wait_seconds", "Waits.")
+    waits = registry.create_seconds_histogram("wait_seconds", "Waits.")
     waits.observe(0.1)
     waits.observe(1000.0)
     rows = registry.text().splitlines()

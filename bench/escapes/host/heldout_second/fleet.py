@@ -107,7 +107,7 @@ async def checkpoint_that_leads_out(place: Place) -> str | None:
     for number, states in enumerate(cases):
 
         def change(log: LogStore, _: Path, states: tuple[State, ...] = states) -> None:
-            log.put_checkpoint(name, max(log.objects(name).segments) + 1, segment(states))
+            log.put_checkpoint(name, max(log.list_log_objects(name).segments) + 1, segment(states))
 
         found = await recover(place, name, on=f"host-{number}", change=change)
         if found := found_elsewhere(place, "evil") or found:
