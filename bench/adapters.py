@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.figures import Figure, NotRun, gathered
 from handtools import Toolbox, coding
-from handtools.adapters.provider_calls import content_parts, provider_call
+from handtools.adapters.provider_calls import build_provider_call, content_parts
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".ci" / "adapter-environments"
@@ -66,7 +66,7 @@ async def _shared_part(rounds: int) -> AsyncIterator[Figure]:
 
 
 async def _provider_call(box: Toolbox, known: str) -> list[Any]:
-    result = await box.call(provider_call("now", {}, known, "bench"))
+    result = await box.call(build_provider_call("now", {}, known, "bench"))
     return content_parts(result, str, str, str)
 
 

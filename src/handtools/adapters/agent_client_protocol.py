@@ -18,7 +18,7 @@ import acp
 from acp import schema
 from anyio import fail_after, from_thread, lowlevel, to_thread
 
-from handtools.adapters.provider_calls import provider_call
+from handtools.adapters.provider_calls import build_provider_call
 from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.call import Call, caller_cancelled_error
 from handtools.core.changes import Change
@@ -86,7 +86,7 @@ class EditorSession:
 
         A call that is repeated with the same provider id does not run again.
         """
-        call = provider_call(tool, args, provider_id, self._id)
+        call = build_provider_call(tool, args, provider_id, self._id)
         named = next((str(args[name]) for name in TITLED if args.get(name)), "")
         given = without_surrogates(json.dumps(dict(args), ensure_ascii=False, default=str))
         begun = {"kind": KINDS.get(tool, "other"), "status": "in_progress", "raw_input": json.loads(given)}
@@ -99,7 +99,7 @@ class EditorSession:
             self._running.discard(call.id)
         touched = result.changes.touched if result.changes else ()
         diffs = await to_thread.run_sync(self._call_diffs_by_path, call.id) if touched else {}
-        places = [_location(self._absolute(each.path), diffs.get(each.path)) for each in touched]
+        places = [_tool_call_location(self._absolute(each.path), diffs.get(each.path)) for each in touched]
         status = "completed" if result.ok else "pending" if result.request else "failed"
         ended = {"status": status, "content": [*diffs.values(), _text_content(result.text)]}
         await self._update(acp.update_tool_call(call.id, locations=places or None, **ended))
@@ -130,9 +130,9 @@ class EditorSession:
 
     def _forward_progress(self, event: Event) -> None:
         if isinstance(event, Progressed):
-            asyncio.run_coroutine_threadsafe(self._show_output(event), self._loop)
+            asyncio.run_coroutine_threadsafe(self._show_progress_output(event), self._loop)
 
-    async def _show_output(self, progress: Progressed) -> None:
+    async def _show_progress_output(self, progress: Progressed) -> None:
         if progress.call_id in self._running:  # don't send late output after the call's final update
             await self._update(
                 acp.update_tool_call(progress.call_id, content=[_text_content(progress.text)])
@@ -144,7 +144,7 @@ class EditorSession:
             paths = tool.paths(validate_arguments(tool, call.args)) if tool else ()
         except ToolError:
             return []
-        return [_location(self._absolute(path)) for path in paths]
+        return [_tool_call_location(self._absolute(path)) for path in paths]
 
     def _call_diffs_by_path(self, call_id: str) -> dict[str, Any]:
         """Return the diffs of a call's changes by path, without binary and large files."""
@@ -199,7 +199,7 @@ def _text_content(text: str) -> Any:
     return acp.tool_content(acp.text_block(without_surrogates(text)))
 
 
-def _location(path: str, diff: Any = None) -> Any:
+def _tool_call_location(path: str, diff: Any = None) -> Any:
     same = os.path.commonprefix([diff.old_text or "", diff.new_text]) if diff else ""  # noqa: RUF071
     return schema.ToolCallLocation(path=path, line=same.count("\n") + 1 if diff else None)
 

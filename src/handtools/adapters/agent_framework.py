@@ -22,9 +22,9 @@ from agent_framework import (
 
 from handtools.adapters.provider_calls import (
     arguments_from_json,
-    call_with_questions,
+    build_provider_call,
+    call_and_ask_approval,
     content_parts,
-    provider_call,
     question_to_json,
 )
 from handtools.core.approval import Approval
@@ -58,7 +58,7 @@ class ToolboxProvider(ContextProvider):
         for content in (content for message in context.input_messages for content in message.contents):
             # The framework reports a denial to the model itself, without calling the tool.
             if content.type == "function_approval_response" and not content.approved:
-                await self.toolbox.withdraw(str(_question_of_response(content).get("call_id", "")))
+                await self.toolbox.withdraw(str(_approval_request_of_response(content).get("call_id", "")))
         definitions = self.toolbox.definitions()
         context.extend_tools(self.source_id, [_declaration_only_tool(one) for one in definitions])
         names = frozenset(one.name for one in definitions)
@@ -80,26 +80,26 @@ class ToolboxMiddleware(FunctionMiddleware):
             await call_next()
             return
         try:
-            args = _arguments(context)
+            args = _call_arguments(context)
         except InvalidInput as problem:
             context.result = [Content.from_text(str(problem), additional_properties={STATUS_KEY: "error"})]
             return
         conversation = context.session.session_id if context.session else ""
-        call = provider_call(
+        call = build_provider_call(
             context.function.name, args, str(context.metadata.get("call_id") or ""), conversation
         )
         response = context.metadata.get("approval_response")
 
         async def ask(approval: Approval) -> Any:
-            asked = _question_of_response(response) if response is not None else {}
+            asked = _approval_request_of_response(response) if response is not None else {}
             if asked.get("fingerprint") != approval.fingerprint:
                 raise _Unanswered(approval)
             return {"allow": True, **asked}
 
         try:
-            context.result = _result_contents(await call_with_questions(self.toolbox, call, ask))
+            context.result = _result_contents(await call_and_ask_approval(self.toolbox, call, ask))
         except _Unanswered as question:
-            context.result = _approval_request(context, call, question.approval)
+            context.result = _approval_request_content(context, call, question.approval)
 
 
 class _Unanswered(Exception):
@@ -120,7 +120,7 @@ def _declaration_only_tool(definition: ToolDefinition) -> FunctionTool:
     )
 
 
-def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
+def _call_arguments(context: FunctionInvocationContext) -> dict[str, Any]:
     """Return a call's arguments. If the framework could not parse them, they are under `raw`, as text."""
     args = dict(context.arguments) if isinstance(context.arguments, Mapping) else {}
     if set(args) == {"raw"} and "raw" not in context.function.parameters().get("properties", {}):
@@ -128,7 +128,9 @@ def _arguments(context: FunctionInvocationContext) -> dict[str, Any]:
     return args
 
 
-def _approval_request(context: FunctionInvocationContext, call: Call, approval: Approval) -> Content:
+def _approval_request_content(
+    context: FunctionInvocationContext, call: Call, approval: Approval
+) -> Content:
     call_id = str(context.metadata.get("call_id") or call.id)
     occurrence = str(context.metadata.get("function_call_occurrence_id") or call_id)
     asked = Content.from_function_call(call_id, call.tool, arguments=dict(call.args), id=occurrence)
@@ -137,7 +139,7 @@ def _approval_request(context: FunctionInvocationContext, call: Call, approval: 
     )
 
 
-def _question_of_response(response: Content) -> Mapping[str, Any]:
+def _approval_request_of_response(response: Content) -> Mapping[str, Any]:
     found = (response.additional_properties or {}).get(QUESTION_KEY)
     return found if isinstance(found, Mapping) else {}
 

@@ -16,10 +16,10 @@ from anthropic.types import ToolResultBlockParam, ToolUnionParam
 
 from handtools.adapters.provider_calls import (
     arguments_from_json,
+    build_provider_call,
+    call_and_ask_approval,
     call_with_answer,
-    call_with_questions,
     content_parts,
-    provider_call,
 )
 from handtools.core.approval import Approval
 from handtools.core.errors import InvalidInput
@@ -97,7 +97,7 @@ async def _run_tool_use(
         args = arguments_from_json(use["input"]) if isinstance(use["input"], str) else use["input"]
     except InvalidInput as problem:
         return str(problem)
-    call = provider_call(use["name"], args, use["id"], conversation)
+    call = build_provider_call(use["name"], args, use["id"], conversation)
     return await call_with_answer(toolbox, call, answer)
 
 
@@ -133,11 +133,11 @@ class RunnerTool(BetaAsyncBuiltinFunctionTool):
     async def call(self, input: object) -> list[Any]:  # noqa: A002 - the SDK's name
         """Run the tool; raises `SdkToolError`, whose content the model reads as an error."""
         args = input if isinstance(input, Mapping) else {}
-        call = provider_call(self._definition.name, args, "", self._conversation)
+        call = build_provider_call(self._definition.name, args, "", self._conversation)
         if self._ask is None:
             result = await self._toolbox.call(call)
         else:
-            result = await call_with_questions(self._toolbox, call, self._ask)
+            result = await call_and_ask_approval(self._toolbox, call, self._ask)
         if not result.ok:
             raise SdkToolError(content_blocks(result))
         return content_blocks(result)

@@ -39,7 +39,7 @@ def removal_script(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class PathContent:
     """What is at a path, following symlinks: a file's bytes, a folder's entries, or nothing."""
 
     facts: FileFacts | None
@@ -63,7 +63,7 @@ class PathParams(BaseModel):
     path: str
 
 
-class LookedDetails(BaseModel):
+class PathDetails(BaseModel):
     """The path, kind and size of a file or folder."""
 
     path: str
@@ -90,16 +90,16 @@ class BackendCalls:
         theirs = (one for one in self._tools_with_raw_data() if one.name in toolbox.tools)
         self.toolbox = toolbox.with_tools(*theirs)
 
-    async def look(
+    async def read_or_list(
         self, tool: Literal["read", "list"], path: str, *, session: str = "default"
-    ) -> tuple[Result[Any], Looked | None]:
+    ) -> tuple[Result[Any], PathContent | None]:
         """Read a file or list a folder.
 
         Returns the call's result and what was found; None if the call was refused.
         """
         return await self._call_returning_raw_data(Call(tool=tool, args={"path": path}, session=session))
 
-    async def write(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
+    async def write_file(self, path: str, data: bytes, *, session: str = "default") -> Result[Any]:
         """Write a file's full content unchanged, whether or not the file exists."""
         try:
             args = {"path": path, "content": data.decode()}
@@ -107,7 +107,7 @@ class BackendCalls:
             args = {"path": path, "content": b64encode(data).decode(), "encoding": "base64"}
         return await self.toolbox.call(Call(tool="write", args=args, session=session))
 
-    async def run(
+    async def run_command(
         self,
         script: str,
         *,
@@ -130,7 +130,7 @@ class BackendCalls:
 
     def _tools_with_raw_data(self) -> list[AnyTool]:
         @tool(effects=("read",))
-        async def read(ctx: Context, params: PathParams) -> Result[LookedDetails]:
+        async def read(ctx: Context, params: PathParams) -> Result[PathDetails]:
             facts = await ctx.files.facts(params.path)
             data = b""
             if facts is not None and facts.kind != "folder":
@@ -140,18 +140,20 @@ class BackendCalls:
                         hint="Use a command.",
                     )
                 data = await ctx.files.read(params.path)
-            return self._record_and_describe_path(ctx, params, Looked(facts, data=data))
+            return self._keep_content_and_describe_path(ctx, params, PathContent(facts, data=data))
 
         @tool(effects=("read",))
-        async def list_(ctx: Context, params: PathParams) -> Result[LookedDetails]:
+        async def list_(ctx: Context, params: PathParams) -> Result[PathDetails]:
             facts = await ctx.files.facts(params.path)
             is_folder = facts is not None and facts.kind == "folder"
             names = await ctx.files.names(params.path) if is_folder else []
-            entries = [await _behind_link(ctx.files, one) for one in names]
-            return self._record_and_describe_path(ctx, params, Looked(facts, entries=tuple(entries)))
+            entries = [await _target_facts_of_symlink(ctx.files, one) for one in names]
+            return self._keep_content_and_describe_path(
+                ctx, params, PathContent(facts, entries=tuple(entries))
+            )
 
         @tool
-        async def write(ctx: Context, params: BytesParams) -> Result[LookedDetails]:
+        async def write(ctx: Context, params: BytesParams) -> Result[PathDetails]:
             after = b64decode(params.content) if params.encoding == "base64" else params.content.encode()
             facts = await ctx.files.facts(params.path)
             if facts is not None and facts.kind == "folder":
@@ -160,11 +162,11 @@ class BackendCalls:
             if before != after:
                 await ctx.files.apply(ChangeSet.of(Change.of(params.path, before=before, after=after)))
             path = ctx.files.shown_path(params.path)
-            details = LookedDetails(path=path, kind="file", bytes=len(after))
+            details = PathDetails(path=path, kind="file", bytes=len(after))
             return Result(f"Wrote {path} ({len(after):,} bytes).", details)
 
         async def run(ctx: Context, params: BashParams) -> Result[BashDetails]:
-            heard, commands = copy(ctx), _HeardCommands(ctx.commands)
+            heard, commands = copy(ctx), _ExitRecordingCommands(ctx.commands)
             vars(heard)["commands"] = commands
             result = await bash(heard, params)
             if (end := commands.end) is not None:
@@ -175,18 +177,18 @@ class BackendCalls:
 
         return [read, list_, write, replace(bash, run=run)]
 
-    def _record_and_describe_path(
-        self, ctx: Context, params: PathParams, looked: Looked
-    ) -> Result[LookedDetails]:
+    def _keep_content_and_describe_path(
+        self, ctx: Context, params: PathParams, looked: PathContent
+    ) -> Result[PathDetails]:
         facts, path = looked.facts, ctx.files.shown_path(params.path)
         self._taken[ctx.call.id] = replace(looked, real_path=path)
         if facts is None:
-            return Result(f"`{path}` does not exist.", LookedDetails(path=path))
+            return Result(f"`{path}` does not exist.", PathDetails(path=path))
         size = f"{len(looked.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
-        return Result(f"{path}: {size}.", LookedDetails(path=path, kind=facts.kind, bytes=facts.bytes))
+        return Result(f"{path}: {size}.", PathDetails(path=path, kind=facts.kind, bytes=facts.bytes))
 
 
-class _HeardCommands:
+class _ExitRecordingCommands:
     """The commands port, wrapped to record how the command ended."""
 
     def __init__(self, commands: Commands) -> None:
@@ -201,7 +203,7 @@ class _HeardCommands:
         return self.end
 
 
-async def _behind_link(files: Files, facts: FileFacts) -> FileFacts:
+async def _target_facts_of_symlink(files: Files, facts: FileFacts) -> FileFacts:
     """For a symlink, return its target's facts with the symlink's path; unchanged if the link is broken."""
     if facts.kind != "link":
         return facts

@@ -17,8 +17,8 @@ from mcp.types import CallToolResult, ListToolsResult, Tool
 
 from handtools.adapters.provider_calls import (
     PROVIDER_ID_KEY,
+    build_provider_call,
     content_parts,
-    provider_call,
     question_to_json,
     reply_from_json,
     withdraw_questions,
@@ -43,11 +43,13 @@ def options(
     return ClaudeAgentOptions(
         **{
             "tools": [],
-            "mcp_servers": {name: calls.server()},
+            "mcp_servers": {name: calls.mcp_server_config()},
             "allowed_tools": [f"mcp__{name}"],
             "hooks": {
                 "PreToolUse": [
-                    HookMatcher(matcher=f"mcp__{name}__.*", hooks=[calls.before], timeout=HOOK_TIMEOUT)
+                    HookMatcher(
+                        matcher=f"mcp__{name}__.*", hooks=[calls.decide_before_call], timeout=HOOK_TIMEOUT
+                    )
                 ]
             },
             **others,
@@ -74,17 +76,19 @@ class ClaudeCalls:
         """Claude Code's session of each call, known from the hook; the MCP request does not include it."""
         self._alone = new_call_id()
 
-    def server(self) -> McpSdkServerConfig:
+    def mcp_server_config(self) -> McpSdkServerConfig:
         """Return the tools as an in-process MCP server."""
         served = Server(self.name, on_list_tools=self._list_tools, on_call_tool=self._call_tool)
         return McpSdkServerConfig(type="sdk", name=self.name, instance=served)
 
-    async def before(self, known: Any, tool_use_id: str | None, _context: Any) -> dict[str, Any]:
+    async def decide_before_call(
+        self, known: Any, tool_use_id: str | None, _context: Any
+    ) -> dict[str, Any]:
         """Hook that decides whether a call runs now; a call that needs approval is deferred."""
         provider_id, session = tool_use_id or "", str(known["session_id"])
         self._sessions[provider_id] = session
         tool, args = known["tool_name"].removeprefix(f"mcp__{self.name}__"), dict(known["tool_input"])
-        call = provider_call(tool, args, provider_id, session)
+        call = build_provider_call(tool, args, provider_id, session)
         if provider_id in self.answers:
             answer = self.answers[provider_id]
             if not reply_from_json(answer).allow:
@@ -118,7 +122,7 @@ class ClaudeCalls:
     async def _call_tool(self, context: Any, params: Any) -> CallToolResult:
         provider_id = str((context.meta or {}).get(TOOL_USE_KEY) or "")
         session = self._sessions.get(provider_id, self._alone)
-        call = provider_call(params.name, params.arguments or {}, provider_id, session)
+        call = build_provider_call(params.name, params.arguments or {}, provider_id, session)
         answer = self.answers.get(provider_id)
         reply = None if answer is None else reply_from_json(answer)
         result = await self.toolbox.call(call, reply=reply)

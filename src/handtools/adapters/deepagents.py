@@ -26,8 +26,8 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, removal_script
-from handtools.adapters.langgraph_calls import call_in_task, calls_made, session_of_thread
+from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, PathContent, removal_script
+from handtools.adapters.langgraph_calls import call_counts_by_task, call_in_task, session_of_graph_thread
 from handtools.core.dialects.bash_result_parts import command_text
 from handtools.core.errors import ToolError
 from handtools.core.result import Result
@@ -48,12 +48,12 @@ def error_text(result: Result[Any]) -> str:
     return without_surrogates(result.text)
 
 
-def absolute_path(path: str) -> str:
+def path_below_slash(path: str) -> str:
     """Return a workspace path as Deep Agents expect it, below `/`."""
     return without_surrogates(f"/{path}")
 
 
-def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult:
+def ls_result(path: str, result: Result[Any], looked: PathContent | None) -> LsResult:
     """Return the entries of a folder, or an error."""
     if looked is None:
         return LsResult(error=error_text(result))
@@ -62,7 +62,7 @@ def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult
     return LsResult(
         entries=[
             FileInfo(
-                path=absolute_path(one.path),
+                path=path_below_slash(one.path),
                 is_dir=one.kind == "folder",
                 size=one.bytes,
                 modified_at=datetime.fromtimestamp(one.modified, UTC).isoformat(),
@@ -73,7 +73,7 @@ def ls_result(path: str, result: Result[Any], looked: Looked | None) -> LsResult
 
 
 def read_result(
-    path: str, result: Result[Any], looked: Looked | None, offset: int, limit: int
+    path: str, result: Result[Any], looked: PathContent | None, offset: int, limit: int
 ) -> ReadResult:
     """Return a range of lines of a text file, a whole binary file as base64, or an error."""
     if looked is None:
@@ -104,10 +104,11 @@ def _line_range_result(lines: list[str], offset: int, limit: int) -> ReadResult:
     )
 
 
-def grep_matches(result: Result[Any]) -> list[GrepMatch]:
+def matches_of_grep_result(result: Result[Any]) -> list[GrepMatch]:
     """Return the matches in one page of `grep` results."""
     return [
-        GrepMatch(path=absolute_path(one.path), line=one.line, text=one.text) for one in result.details.hits
+        GrepMatch(path=path_below_slash(one.path), line=one.line, text=one.text)
+        for one in result.details.hits
     ]
 
 
@@ -115,7 +116,7 @@ def glob_result(result: Result[Any]) -> GlobResult:
     """Return the files found, and whether there are more."""
     if not result.ok:
         return GlobResult(error=error_text(result))
-    found = [FileInfo(path=absolute_path(one.path), is_dir=False) for one in result.details.entries]
+    found = [FileInfo(path=path_below_slash(one.path), is_dir=False) for one in result.details.entries]
     if result.details.complete:
         return GlobResult(matches=found)
     return GlobResult(matches=found, truncated=True, truncation_reason="budget")
@@ -133,11 +134,11 @@ def execute_response(result: Result[Any]) -> ExecuteResponse:
 
 
 def to_file_download_response(
-    path: str, result: Result[Any], looked: Looked | None
+    path: str, result: Result[Any], looked: PathContent | None
 ) -> FileDownloadResponse:
     """Return the bytes of a file, or why it can't be downloaded."""
     if looked is None:
-        return FileDownloadResponse(path, error=_transfer_error(result))
+        return FileDownloadResponse(path, error=_transfer_error_code(result))
     if looked.facts is None:
         return FileDownloadResponse(path, error="file_not_found")
     if looked.facts.kind == "folder":
@@ -147,10 +148,10 @@ def to_file_download_response(
 
 def upload_response(path: str, result: Result[Any]) -> FileUploadResponse:
     """Return whether a file was written, or why not."""
-    return FileUploadResponse(path, error=None if result.ok else _transfer_error(result))
+    return FileUploadResponse(path, error=None if result.ok else _transfer_error_code(result))
 
 
-def _transfer_error(result: Result[Any]) -> str:
+def _transfer_error_code(result: Result[Any]) -> str:
     return _TRANSFER_ERRORS.get(result.fault.code if result.fault else "", error_text(result))
 
 
@@ -162,12 +163,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _sync_version(
+def _blocking_version(
     method: Callable[Concatenate["ToolboxBackend", P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["ToolboxBackend", P], R]:
     @wraps(method)
     def wait(self: "ToolboxBackend", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        calls_made()
+        call_counts_by_task()
         return run_async_from_sync(partial(method, self, *args, **kwargs))
 
     return wait
@@ -250,7 +251,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
             result = await self.toolbox.call("grep", args | page)
             if not result.ok:
                 return GrepResult(error=error_text(result))
-            matches += grep_matches(result)
+            matches += matches_of_grep_result(result)
             cursor = result.details.cursor
             if not cursor or len(matches) > most:
                 return GrepResult(matches=matches[:most], truncated=len(matches) > most)
@@ -266,10 +267,10 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         return execute_response(await call_in_task(self.toolbox, "bash", args))
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        session = session_of_thread()
+        session = session_of_graph_thread()
         return [
             upload_response(
-                path, await self._calls.write(self._path_for_tools(path), data, session=session)
+                path, await self._calls.write_file(self._path_for_tools(path), data, session=session)
             )
             for path, data in files
         ]
@@ -278,19 +279,21 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         return [to_file_download_response(path, *await self._read_or_list("read", path)) for path in paths]
 
     ls, read, write, edit = (
-        _sync_version(als),
-        _sync_version(aread),
-        _sync_version(awrite),
-        _sync_version(aedit),
+        _blocking_version(als),
+        _blocking_version(aread),
+        _blocking_version(awrite),
+        _blocking_version(aedit),
     )
-    delete, grep, glob = _sync_version(adelete), _sync_version(agrep), _sync_version(aglob)
-    execute = _sync_version(aexecute)
-    upload_files, download_files = _sync_version(aupload_files), _sync_version(adownload_files)
+    delete, grep, glob = _blocking_version(adelete), _blocking_version(agrep), _blocking_version(aglob)
+    execute = _blocking_version(aexecute)
+    upload_files, download_files = _blocking_version(aupload_files), _blocking_version(adownload_files)
 
     async def _read_or_list(
         self, tool: Literal["read", "list"], path: str
-    ) -> tuple[Result[Any], Looked | None]:
-        return await self._calls.look(tool, self._path_for_tools(path), session=session_of_thread())
+    ) -> tuple[Result[Any], PathContent | None]:
+        return await self._calls.read_or_list(
+            tool, self._path_for_tools(path), session=session_of_graph_thread()
+        )
 
     def _path_for_tools(self, path: str) -> str:
         """Return a path for our tools: unchanged if it is in the workspace, otherwise relative to it."""

@@ -16,9 +16,9 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from handtools.adapters.provider_calls import (
+    build_provider_call,
     call_with_answer,
     content_parts,
-    provider_call,
     question_to_json,
 )
 from handtools.core.result import Document, Image
@@ -53,14 +53,14 @@ class ToolboxTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
         """Run the tool; if it needs approval, request a confirmation, which ends the run."""
         answer = tool_context.tool_confirmation
-        call = provider_call(
+        call = build_provider_call(
             self.name,
             args,
             tool_context.function_call_id or "",
             tool_context.session.id,
             tool_context.invocation_id,
         )
-        result = await call_with_answer(self._toolbox, call, _answer_json(answer))
+        result = await call_with_answer(self._toolbox, call, _answer_of_confirmation(answer))
         # The SDK ignores a second request for one call; the model then reads that the call is waiting.
         if result.request is not None and answer is None:
             question = question_to_json(result.request)
@@ -73,7 +73,7 @@ class ToolboxTool(BaseTool):
         return {"result" if result.ok else "error": text} | ({"media": media} if media else {})
 
 
-def _answer_json(answer: ToolConfirmation | None) -> dict[str, Any] | None:
+def _answer_of_confirmation(answer: ToolConfirmation | None) -> dict[str, Any] | None:
     if answer is None:
         return None
     payload = answer.payload if isinstance(answer.payload, Mapping) else {}

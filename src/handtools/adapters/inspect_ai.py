@@ -26,7 +26,7 @@ from inspect_ai.tool import (
 )
 from inspect_ai.util import store
 
-from handtools.adapters.provider_calls import call_with_questions, content_parts, provider_call
+from handtools.adapters.provider_calls import build_provider_call, call_and_ask_approval, content_parts
 from handtools.core.approval import Approval
 from handtools.core.call import Call, new_call_id
 from handtools.core.result import Document, Image
@@ -41,19 +41,19 @@ def tools(toolbox: Toolbox, *, approver: Approver | None = None, conversation: s
 
     Each sample is a separate conversation; outside samples, `conversation` names it.
     """
-    return [_tool(toolbox, one, approver, conversation) for one in toolbox.definitions()]
+    return [_tool_definition(toolbox, one, approver, conversation) for one in toolbox.definitions()]
 
 
-def _tool(
+def _tool_definition(
     toolbox: Toolbox, definition: ToolDefinition, approver: Approver | None, conversation: str
 ) -> ToolDef:
     async def run(**kwargs: Any) -> ToolResult:
         call = _call_with_transcript_id(definition.name, kwargs, conversation)
 
         async def ask(approval: Approval) -> Any:
-            return await _ask_approver(approver, approval, call)
+            return await _answer_of_approver(approver, approval, call)
 
-        result = await call_with_questions(toolbox, call, ask)
+        result = await call_and_ask_approval(toolbox, call, ask)
         if not result.ok:
             raise SdkToolError(without_surrogates(result.text))
         return content_parts(result, _text_content, _image_content, _document_content)
@@ -62,7 +62,7 @@ def _tool(
         run,
         name=definition.name,
         description=definition.description,
-        parameters=_parameters(definition),
+        parameters=_tool_parameters(definition),
         # Only read-only tools run in parallel; others run in the order of the model's calls.
         parallel=definition.reads_only,
         # The toolbox limits its output and stores the full text.
@@ -70,7 +70,7 @@ def _tool(
     )
 
 
-def _parameters(definition: ToolDefinition) -> ToolParams:
+def _tool_parameters(definition: ToolDefinition) -> ToolParams:
     """Return a tool's parameters; those without a description get their name, as Inspect requires one."""
     parameters = ToolParams.model_validate(dict(definition.input_schema))
     for name, parameter in parameters.properties.items():
@@ -87,7 +87,7 @@ def _call_with_transcript_id(tool: str, args: dict[str, Any], conversation: str)
     event = next((one for one in events if isinstance(one, ToolEvent)), None)
     known = event.id if event is not None and event.pending and event.function == tool else ""
     conversation = conversation or _conversation_of_sample()
-    return provider_call(tool, args, known if conversation else "", conversation)
+    return build_provider_call(tool, args, known if conversation else "", conversation)
 
 
 def _conversation_of_sample() -> str:
@@ -104,7 +104,7 @@ def _conversation_of_sample() -> str:
     return str(kept.get(CONVERSATION))
 
 
-async def _ask_approver(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
+async def _answer_of_approver(approver: Approver | None, approval: Approval, call: Call) -> dict[str, Any]:
     """Ask the approver; raises `SdkToolError` with a message for the model if it does not decide."""
     title, preview = without_surrogates(approval.title), without_surrogates(approval.preview)
     if approver is not None:

@@ -14,13 +14,13 @@ from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import StructuredTool
 
-from handtools.adapters.langgraph_calls import interrupt_with_question
+from handtools.adapters.langgraph_calls import reply_after_interrupt
 from handtools.adapters.provider_calls import (
     MALFORMED_HINT,
     arguments_from_json,
-    call_with_questions,
+    build_provider_call,
+    call_and_ask_approval,
     content_parts,
-    provider_call,
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Document, Image
@@ -29,15 +29,17 @@ from handtools.toolbox import Toolbox, ToolDefinition
 
 def tools(toolbox: Toolbox) -> list[StructuredTool]:
     """Return the offered tools of a toolbox; they are async, for use with `ainvoke` and `astream`."""
-    return [_tool(toolbox, one) for one in toolbox.definitions()]
+    return [_structured_tool(toolbox, one) for one in toolbox.definitions()]
 
 
-def _tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
+def _structured_tool(toolbox: Toolbox, definition: ToolDefinition) -> StructuredTool:
     async def run(runtime: ToolRuntime = None, **args: Any) -> Any:  # type: ignore[assignment]
         configured = (runtime.config if runtime else {}).get("configurable", {})
         provider_id = (runtime.tool_call_id if runtime else "") or ""
-        call = provider_call(definition.name, args, provider_id, str(configured.get("thread_id") or ""))
-        result = await call_with_questions(toolbox, call, interrupt_with_question)
+        call = build_provider_call(
+            definition.name, args, provider_id, str(configured.get("thread_id") or "")
+        )
+        result = await call_and_ask_approval(toolbox, call, reply_after_interrupt)
         content = content_parts(result, _text_block, _image_block, _file_block)
         if not provider_id:
             return content
@@ -68,7 +70,10 @@ class MalformedCalls(AgentMiddleware[Any, Any, Any]):
         spoken = state["messages"][-1]
         answers = [
             ToolMessage(
-                _why_malformed(one), tool_call_id=one["id"], name=one["name"] or "unknown", status="error"
+                _reason_call_is_malformed(one),
+                tool_call_id=one["id"],
+                name=one["name"] or "unknown",
+                status="error",
             )
             for one in getattr(spoken, "invalid_tool_calls", ())
         ]
@@ -77,7 +82,7 @@ class MalformedCalls(AgentMiddleware[Any, Any, Any]):
         return {"messages": answers} | ({} if spoken.tool_calls else {"jump_to": "model"})
 
 
-def _why_malformed(call: Mapping[str, Any]) -> str:
+def _reason_call_is_malformed(call: Mapping[str, Any]) -> str:
     try:
         arguments_from_json(call["args"] or "")
     except InvalidInput as problem:

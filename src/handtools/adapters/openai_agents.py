@@ -33,8 +33,8 @@ from handtools.adapters.provider_calls import (
     MALFORMED_HINT,
     PROVIDER_ID_KEY,
     arguments_from_json,
+    build_provider_call,
     content_parts,
-    provider_call,
 )
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
@@ -100,11 +100,11 @@ class RunQuestions:
     may_be_rejected: WeakKeyDictionary[Any, bool] = field(default_factory=WeakKeyDictionary)
     """For each run, whether the user may have rejected one of its requests since the last check."""
 
-    def conversation_of(self, run: RunContextWrapper[Any]) -> str:
+    def conversation_of_run(self, run: RunContextWrapper[Any]) -> str:
         """Return the name of a run's conversation."""
         return self.conversation if isinstance(self.conversation, str) else self.conversation(run)
 
-    async def asks(self, run: RunContextWrapper[Any], call: Call) -> bool:
+    async def call_needs_approval(self, run: RunContextWrapper[Any], call: Call) -> bool:
         """Make the call, and return True if it needs approval; there is no other way to find out."""
         result = await self.toolbox.call(call)
         if result.request is not None:
@@ -115,18 +115,18 @@ class RunQuestions:
         self.settled[call.id] = result
         return False
 
-    async def result(self, call: Call, *, approved: bool) -> Result[Any]:
+    async def result_or_run(self, call: Call, *, approved: bool) -> Result[Any]:
         """Return the result of a call that was already made, or make it if the user has approved it."""
         known = self.settled.pop(call.id, None)
         return known or await self.toolbox.call(call, reply=Reply(allow=True) if approved else None)
 
-    async def withdraw_rejected(self, run: RunContextWrapper[Any]) -> None:
+    async def withdraw_rejected_requests(self, run: RunContextWrapper[Any]) -> None:
         """Withdraw requests that the user rejected; the SDK reports a rejection only to the model."""
         if not self.may_be_rejected.get(run, True):
             return
         self.may_be_rejected[run] = False
         for approval in await self.toolbox.waiting():
-            if approval.metadata.get(CONVERSATION_KEY) != self.conversation_of(run):
+            if approval.metadata.get(CONVERSATION_KEY) != self.conversation_of_run(run):
                 continue
             provider_id = str(approval.metadata.get(PROVIDER_ID_KEY))
             if any(run.is_tool_approved(name, provider_id) is False for name in self.names):
@@ -140,8 +140,8 @@ def _function_tool(runs: RunQuestions, definition: ToolDefinition) -> FunctionTo
     facts: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
     async def asks(run: RunContextWrapper[Any], args: dict[str, Any], provider_id: str) -> bool:
-        return await runs.asks(
-            run, provider_call(definition.name, args, provider_id, runs.conversation_of(run))
+        return await runs.call_needs_approval(
+            run, build_provider_call(definition.name, args, provider_id, runs.conversation_of_run(run))
         )
 
     async def invoke(context: ToolContext[Any], raw: str) -> Output:
@@ -149,14 +149,16 @@ def _function_tool(runs: RunQuestions, definition: ToolDefinition) -> FunctionTo
             args = arguments_from_json(raw)
         except InvalidInput as problem:
             return str(problem)
-        call = provider_call(definition.name, args, context.tool_call_id, runs.conversation_of(context))
+        call = build_provider_call(
+            definition.name, args, context.tool_call_id, runs.conversation_of_run(context)
+        )
         approved = context.is_tool_approved(definition.name, context.tool_call_id) is True
-        result = await runs.result(call, approved=approved)
+        result = await runs.result_or_run(call, approved=approved)
         facts[context] = {"call_id": call.id, "status": result.status}
         return _tool_output(result)
 
     async def offered(run: RunContextWrapper[Any], _agent: Any) -> bool:
-        await runs.withdraw_rejected(run)
+        await runs.withdraw_rejected_requests(run)
         return True
 
     return FunctionTool(
@@ -166,12 +168,12 @@ def _function_tool(runs: RunQuestions, definition: ToolDefinition) -> FunctionTo
         on_invoke_tool=invoke,
         needs_approval=asks,
         is_enabled=offered,
-        tool_input_guardrails=[ToolInputGuardrail(_refuse_malformed, "handtools_arguments")],
+        tool_input_guardrails=[ToolInputGuardrail(_refuse_malformed_arguments, "handtools_arguments")],
         custom_data_extractor=lambda data: facts.get(data.tool_context),
     )
 
 
-def _refuse_malformed(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+def _refuse_malformed_arguments(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
     """Return an error to the model for malformed arguments; the user must not be asked to approve them."""
     text = data.context.tool_arguments
     try:

@@ -25,7 +25,7 @@ from agents import (
 from agents.editor import ApplyPatchOperation, ApplyPatchResult
 
 from handtools.adapters.openai_agents import Conversation, RunQuestions
-from handtools.adapters.provider_calls import PROVIDER_ID_KEY, provider_call
+from handtools.adapters.provider_calls import PROVIDER_ID_KEY, build_provider_call
 from handtools.core.call import Call
 from handtools.core.dialects.openai import PATCH_ACTIONS
 from handtools.core.errors import UsageError
@@ -47,11 +47,11 @@ def apply_patch_and_shell_tools(toolbox: Toolbox, *, conversation: Conversation 
     runs = RunQuestions(own, conversation, (APPLY_PATCH, SHELL))
     editor, shell = ToolboxEditor(runs), _Shell(runs)
     made = {
-        APPLY_PATCH: ApplyPatchTool(editor=editor, needs_approval=editor.asks),
-        SHELL: ShellTool(executor=shell.run, needs_approval=shell.asks),
+        APPLY_PATCH: ApplyPatchTool(editor=editor, needs_approval=editor.call_needs_approval),
+        SHELL: ShellTool(executor=shell.run_commands, needs_approval=shell.call_needs_approval),
     }
     offered = [made[one.name] for one in own.definitions()]
-    return [*offered, _never_offered(runs)] if offered else []
+    return [*offered, _tool_that_withdraws_rejected(runs)] if offered else []
 
 
 def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> LocalShellTool:
@@ -70,7 +70,9 @@ def local_shell_tool(toolbox: Toolbox, *, conversation: Conversation = "") -> Lo
             "timeout_ms": action.timeout_ms,
         }
         given = {name: value for name, value in args.items() if value is not None}
-        call = provider_call(SHELL, given, request.data.call_id, runs.conversation_of(request.ctx_wrapper))
+        call = build_provider_call(
+            SHELL, given, request.data.call_id, runs.conversation_of_run(request.ctx_wrapper)
+        )
         try:
             call = replace(call, env=action.env)
         except UsageError as problem:
@@ -88,12 +90,12 @@ class ToolboxEditor:
     asked: dict[str, dict[str, None]] = field(default_factory=dict)
     """Provider ids by patch: the SDK passes the id to the approval check, but not to the operation."""
 
-    async def asks(
+    async def call_needs_approval(
         self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str
     ) -> bool:
         """Make the call; return True if it needs approval."""
         self.asked.setdefault(_patch_text(operation), {})[provider_id] = None
-        return await self.runs.asks(run, self._call(run, operation, provider_id))
+        return await self.runs.call_needs_approval(run, self._build_patch_call(run, operation, provider_id))
 
     async def create_file(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
         return await self._apply_operation(operation)
@@ -106,13 +108,17 @@ class ToolboxEditor:
 
     async def _apply_operation(self, operation: ApplyPatchOperation) -> ApplyPatchResult:
         run = operation.ctx_wrapper
-        provider_id = await self._provider_id(run, operation)
+        provider_id = await self._provider_id_of_operation(run, operation)
         # No id means that the SDK skipped the check, because the user approved all calls of the tool.
         approved = not provider_id or run.is_tool_approved(APPLY_PATCH, provider_id) is True
-        result = await self.runs.result(self._call(run, operation, provider_id), approved=approved)
+        result = await self.runs.result_or_run(
+            self._build_patch_call(run, operation, provider_id), approved=approved
+        )
         return ApplyPatchResult(status="completed" if result.ok else "failed", output=_result_text(result))
 
-    async def _provider_id(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation) -> str:
+    async def _provider_id_of_operation(
+        self, run: RunContextWrapper[Any], operation: ApplyPatchOperation
+    ) -> str:
         known = self.asked.get(_patch_text(operation), {})
         if known:
             first = next(iter(known))
@@ -123,13 +129,15 @@ class ToolboxEditor:
         # The run was resumed in another process: find this operation's request among the pending ones.
         for approval in await self.runs.toolbox.waiting():
             provider_id = str(approval.metadata.get(PROVIDER_ID_KEY) or "")
-            if provider_id and self._call(run, operation, provider_id).id == approval.call_id:
+            if provider_id and self._build_patch_call(run, operation, provider_id).id == approval.call_id:
                 return provider_id
         return ""
 
-    def _call(self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str) -> Call:
-        return provider_call(
-            "patch", {"patch": _patch_text(operation)}, provider_id, self.runs.conversation_of(run)
+    def _build_patch_call(
+        self, run: RunContextWrapper[Any], operation: ApplyPatchOperation, provider_id: str
+    ) -> Call:
+        return build_provider_call(
+            "patch", {"patch": _patch_text(operation)}, provider_id, self.runs.conversation_of_run(run)
         )
 
 
@@ -137,30 +145,34 @@ class ToolboxEditor:
 class _Shell:
     runs: RunQuestions
 
-    async def asks(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> bool:
-        return await self.runs.asks(run, self._call(run, action, provider_id))
+    async def call_needs_approval(
+        self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str
+    ) -> bool:
+        return await self.runs.call_needs_approval(run, self._build_bash_call(run, action, provider_id))
 
-    async def run(self, request: ShellCommandRequest) -> ShellResult | str:
+    async def run_commands(self, request: ShellCommandRequest) -> ShellResult | str:
         run, provider_id = request.ctx_wrapper, request.data.call_id
         approved = run.is_tool_approved(SHELL, provider_id) is True
-        call = self._call(run, request.data.action, provider_id)
-        text = _result_text(await self.runs.result(call, approved=approved))
+        call = self._build_bash_call(run, request.data.action, provider_id)
+        text = _result_text(await self.runs.result_or_run(call, approved=approved))
         try:
             item = json.loads(text)
         except ValueError:
             return text  # Nothing was run: the call is pending, or its arguments were refused.
-        return ShellResult([_command_output(one) for one in item["output"]])
+        return ShellResult([_shell_command_output(one) for one in item["output"]])
 
-    def _call(self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str) -> Call:
+    def _build_bash_call(
+        self, run: RunContextWrapper[Any], action: ShellActionRequest, provider_id: str
+    ) -> Call:
         asked = {"timeout_ms": action.timeout_ms, "max_output_length": action.max_output_length}
         given = {name: value for name, value in asked.items() if value is not None}
         args = {"action": {"commands": list(action.commands), **given}}
-        return provider_call(SHELL, args, provider_id, self.runs.conversation_of(run))
+        return build_provider_call(SHELL, args, provider_id, self.runs.conversation_of_run(run))
 
 
-def _never_offered(runs: RunQuestions) -> FunctionTool:
+def _tool_that_withdraws_rejected(runs: RunQuestions) -> FunctionTool:
     async def offered(run: RunContextWrapper[Any], _agent: Any) -> bool:
-        await runs.withdraw_rejected(run)
+        await runs.withdraw_rejected_requests(run)
         return False
 
     async def refuse(_context: Any, _arguments: str) -> str:
@@ -186,7 +198,7 @@ def _patch_text(operation: ApplyPatchOperation) -> str:
     )
 
 
-def _command_output(one: dict[str, Any]) -> ShellCommandOutput:
+def _shell_command_output(one: dict[str, Any]) -> ShellCommandOutput:
     outcome = ShellCallOutcome(one["outcome"]["type"], one["outcome"].get("exit_code"))
     return ShellCommandOutput(one["stdout"], one["stderr"], outcome)
 

@@ -37,7 +37,7 @@ def arguments_from_json(text: str | bytes) -> dict[str, Any]:
     return value
 
 
-def provider_call(
+def build_provider_call(
     tool: str, args: Mapping[str, Any], provider_id: str, conversation: str = "", turn: str = ""
 ) -> Call:
     """Build the call that a model requested; repeating it with the same provider id gives the same call id.
@@ -89,7 +89,7 @@ def reply_from_json(value: Any) -> Reply:
     )
 
 
-async def call_with_questions(
+async def call_and_ask_approval(
     toolbox: Toolbox,
     call: Call,
     ask: Callable[[Approval], Awaitable[Any]],
@@ -101,7 +101,7 @@ async def call_with_questions(
     """
     result = await toolbox.call(call, cancel=cancel)
     while (asked := result.request) is not None:
-        answered, reply = await apply_answer(toolbox, call, await ask(asked))
+        answered, reply = await call_and_reply_for_answer(toolbox, call, await ask(asked))
         if answered is call:
             reply = replace(reply, fingerprint=asked.fingerprint)
         call = answered
@@ -113,11 +113,11 @@ async def call_with_answer(toolbox: Toolbox, call: Call, answer: Any) -> Result[
     """Run a call, with the user's answer if it is not None; for SDKs that repeat a call with the answer."""
     if answer is None:
         return await toolbox.call(call)
-    call, reply = await apply_answer(toolbox, call, answer)
+    call, reply = await call_and_reply_for_answer(toolbox, call, answer)
     return await toolbox.call(call, reply=reply)
 
 
-async def apply_answer(toolbox: Toolbox, call: Call, answer: Any) -> tuple[Call, Reply]:
+async def call_and_reply_for_answer(toolbox: Toolbox, call: Call, answer: Any) -> tuple[Call, Reply]:
     """Return the call and the reply that an answer to its approval request means.
 
     If the user approved edited arguments, this is another call, whose first approval request the reply
@@ -128,7 +128,7 @@ async def apply_answer(toolbox: Toolbox, call: Call, answer: Any) -> tuple[Call,
     if not reply.allow or edited is None or dict(edited) == dict(call.args):
         return call, reply
     provider_id, conversation = call.metadata[PROVIDER_ID_KEY], call.metadata[CONVERSATION_KEY]
-    other = provider_call(call.tool, edited, provider_id, conversation, call.turn)
+    other = build_provider_call(call.tool, edited, provider_id, conversation, call.turn)
     await withdraw_questions(toolbox, conversation, {provider_id}, but=other.id)
     return other, reply
 

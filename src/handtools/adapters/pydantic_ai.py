@@ -14,8 +14,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from handtools.adapters.provider_calls import (
     arguments_from_json,
+    build_provider_call,
     content_parts,
-    provider_call,
     question_to_json,
     reply_from_json,
     withdraw_questions,
@@ -56,16 +56,16 @@ class Toolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the offered tools, after withdrawing approval requests that the user denied."""
-        await self._withdraw_denied(ctx)
-        return {one.name: self._tool(one) for one in self.toolbox.definitions()}
+        await self._withdraw_denied_requests(ctx)
+        return {one.name: self._toolset_tool(one) for one in self.toolbox.definitions()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], _tool: ToolsetTool[Any]
     ) -> Any:
         """Run a tool; raises `ApprovalRequired` if it needs approval, and `ToolFailed` for an error."""
         conversation = ctx.conversation_id or ""
-        call = provider_call(name, tool_args, ctx.tool_call_id or "", conversation, ctx.run_id or "")
-        reply = _user_reply(ctx)
+        call = build_provider_call(name, tool_args, ctx.tool_call_id or "", conversation, ctx.run_id or "")
+        reply = _approving_reply(ctx)
         if reply is not None:
             # If the user edited the arguments, the original call is still pending under another id.
             await withdraw_questions(self.toolbox, conversation, {ctx.tool_call_id or ""}, but=call.id)
@@ -77,7 +77,7 @@ class Toolset(AbstractToolset[Any]):
             raise ToolFailed("\n".join(part for part in said if isinstance(part, str)))
         return ToolReturn(said[0] if len(said) == 1 else said, metadata={"call_id": call.id})
 
-    def _tool(self, one: OurDefinition) -> ToolsetTool[Any]:
+    def _toolset_tool(self, one: OurDefinition) -> ToolsetTool[Any]:
         definition = ToolDefinition(
             name=one.name,
             description=one.description,
@@ -88,7 +88,7 @@ class Toolset(AbstractToolset[Any]):
             toolset=self, tool_def=definition, max_retries=MAX_RETRIES, args_validator=AnyArguments()
         )
 
-    async def _withdraw_denied(self, ctx: RunContext[Any]) -> None:
+    async def _withdraw_denied_requests(self, ctx: RunContext[Any]) -> None:
         """Withdraw requests that the user denied. The SDK reports a denial only to the model.
 
         So a call that has a result in the message history is no longer waiting.
@@ -103,7 +103,7 @@ class Toolset(AbstractToolset[Any]):
             await withdraw_questions(self.toolbox, ctx.conversation_id or "", settled)
 
 
-def _user_reply(ctx: RunContext[Any]) -> Reply | None:
+def _approving_reply(ctx: RunContext[Any]) -> Reply | None:
     """Return the user's approval, or None; the metadata of the deferred results may contain `remember`."""
     if not ctx.tool_call_approved:
         return None

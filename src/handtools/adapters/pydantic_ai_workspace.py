@@ -22,7 +22,13 @@ from pydantic_ai.workspaces import (
     WorkspaceUnavailableError,
 )
 
-from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, Looked, RawExit, removal_script
+from handtools.adapters.backend_calls import (
+    NOTHING_THERE,
+    BackendCalls,
+    PathContent,
+    RawExit,
+    removal_script,
+)
 from handtools.core.files import FileFacts
 from handtools.core.result import Result
 from handtools.toolbox import Toolbox
@@ -53,7 +59,7 @@ class ToolboxWorkspace:
     async def working_dir(self) -> str:
         """Return the workspace folder, in which commands start."""
         if not self._root:
-            result, ran = await self._calls.run("pwd -P")
+            result, ran = await self._calls.run_command("pwd -P")
             if ran is None or ran.end.code != 0:
                 raise WorkspaceUnavailableError(result.text)
             self._root = ran.output.decode(errors="surrogateescape").removesuffix("\n")
@@ -71,7 +77,7 @@ class ToolboxWorkspace:
         if isinstance(command, str) != shell:
             raise TypeError("A shell command must be a string, any other command a list of words.")
         script = command if isinstance(command, str) else shlex.join(command)
-        result, ran = await self._calls.run(script, timeout=timeout, env=env)
+        result, ran = await self._calls.run_command(script, timeout=timeout, env=env)
         if ran is None:
             raise _error_from_result(result)
         stdout, stderr = _stdout_and_stderr(ran)
@@ -92,7 +98,7 @@ class ToolboxWorkspace:
 
     async def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create its parent folders; symlinks are followed."""
-        result = await self._calls.write(await self._path_for_tools(path), data)
+        result = await self._calls.write_file(await self._path_for_tools(path), data)
         if result.fault is not None and result.fault.code == "wrong_kind":
             raise IsADirectoryError(path)
         if result.fault is not None and result.fault.code == "not_found":
@@ -102,17 +108,21 @@ class ToolboxWorkspace:
 
     async def stat(self, path: str) -> FileEntry:
         _, facts = await self._read_or_list("list", path)
-        return _entry(path, facts)
+        return _file_entry(path, facts)
 
     async def list_dir(self, path: str) -> Sequence[FileEntry]:
         """List a folder, without entries that the policy hides."""
         found, facts = await self._read_or_list("list", path)
         if facts.kind != "folder":
             raise NotADirectoryError(path)
-        return [_entry(posixpath.join(path, posixpath.basename(one.path)), one) for one in found.entries]
+        return [
+            _file_entry(posixpath.join(path, posixpath.basename(one.path)), one) for one in found.entries
+        ]
 
     async def make_dir(self, path: str) -> None:
-        result, ran = await self._calls.run(f"mkdir -p -- {shlex.quote(await self._path_for_tools(path))}")
+        result, ran = await self._calls.run_command(
+            f"mkdir -p -- {shlex.quote(await self._path_for_tools(path))}"
+        )
         if ran is None:
             raise _error_from_result(result)
         if ran.end.code != 0:
@@ -123,7 +133,7 @@ class ToolboxWorkspace:
         ours, root = await self._path_for_tools(path), await self.working_dir()
         if f"{root}/".startswith(f"{posixpath.normpath(path).rstrip('/')}/"):
             raise ValueError("Can't remove the workspace folder or a folder above it.")
-        result, ran = await self._calls.run(removal_script(ours))
+        result, ran = await self._calls.run_command(removal_script(ours))
         if ran is None:
             raise _error_from_result(result)
         if ran.end.code == NOTHING_THERE:
@@ -132,7 +142,7 @@ class ToolboxWorkspace:
             raise WorkspaceError(result.text)
 
     async def exists(self, path: str) -> bool:
-        result, found = await self._calls.look("list", await self._path_for_tools(path))
+        result, found = await self._calls.read_or_list("list", await self._path_for_tools(path))
         if found is None and result.fault is not None and result.fault.code == "outside_workspace":
             return False
         return found is not None and found.facts is not None
@@ -150,13 +160,13 @@ class ToolboxWorkspace:
         return posixpath.normpath(posixpath.join(root, await self._real_path(f"{real}/{last}")))
 
     async def _real_path(self, path: str) -> str:
-        result, found = await self._calls.look("list", posixpath.normpath(path))
+        result, found = await self._calls.read_or_list("list", posixpath.normpath(path))
         if found is None:
             raise _error_from_result(result)
         return found.real_path
 
-    async def _read_or_list(self, tool: Any, path: str) -> tuple[Looked, FileFacts]:
-        result, found = await self._calls.look(tool, await self._path_for_tools(path))
+    async def _read_or_list(self, tool: Any, path: str) -> tuple[PathContent, FileFacts]:
+        result, found = await self._calls.read_or_list(tool, await self._path_for_tools(path))
         if found is None:
             raise _error_from_result(result)
         if found.facts is None:
@@ -176,7 +186,7 @@ def _error_from_result(result: Result[Any]) -> Exception:
     return kind(result.text)
 
 
-def _entry(path: str, facts: FileFacts) -> FileEntry:
+def _file_entry(path: str, facts: FileFacts) -> FileEntry:
     is_dir = facts.kind == "folder"
     size = facts.bytes if facts.kind == "file" else None
     return FileEntry(name=posixpath.basename(path), path=path, is_dir=is_dir, size=size)

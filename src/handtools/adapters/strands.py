@@ -16,9 +16,9 @@ from strands import ToolContext
 from strands.types.tools import AgentTool, ToolGenerator, ToolResult, ToolResultContent, ToolSpec, ToolUse
 
 from handtools.adapters.provider_calls import (
-    call_with_questions,
+    build_provider_call,
+    call_and_ask_approval,
     content_parts,
-    provider_call,
     question_to_json,
 )
 from handtools.core.approval import Approval
@@ -65,22 +65,24 @@ class StrandsTool(AgentTool):
         self, tool_use: ToolUse, invocation_state: dict[str, Any], **known: Any
     ) -> ToolGenerator:
         """Run the tool and yield its result; a call that needs approval interrupts the agent."""
-        yield await self._run(known.get("_tool_context") or _build_tool_context(tool_use, invocation_state))
+        yield await self._run_tool(
+            known.get("_tool_context") or _build_tool_context(tool_use, invocation_state)
+        )
 
-    async def _run(self, context: ToolContext) -> ToolResult:
+    async def _run_tool(self, context: ToolContext) -> ToolResult:
         use, agent = context.tool_use, context.agent
         args = use["input"] if isinstance(use["input"], Mapping) else {}
         # The models of two agents in one session may use the same call ids.
         conversation = f"{getattr(agent, 'session_id', '')}/{getattr(agent, 'agent_id', '')}"
-        call = provider_call(self.tool_name, args, str(use["toolUseId"]), conversation)
+        call = build_provider_call(self.tool_name, args, str(use["toolUseId"]), conversation)
 
         async def ask(approval: Approval) -> Any:
             return context.interrupt(approval.fingerprint, reason=question_to_json(approval))
 
         cancel = CancelToken()
-        watching = asyncio.create_task(_cancel_with(context.cancel_signal, cancel))
+        watching = asyncio.create_task(_cancel_when_signalled(context.cancel_signal, cancel))
         try:
-            result = await call_with_questions(self._toolbox, call, ask, cancel)
+            result = await call_and_ask_approval(self._toolbox, call, ask, cancel)
         finally:
             watching.cancel()
         return {
@@ -101,7 +103,7 @@ def _build_tool_context(tool_use: ToolUse, invocation_state: dict[str, Any]) -> 
     )
 
 
-async def _cancel_with(signal: threading.Event, cancel: CancelToken) -> None:
+async def _cancel_when_signalled(signal: threading.Event, cancel: CancelToken) -> None:
     while not signal.is_set():  # noqa: ASYNC110 - a threading event can't be awaited
         await asyncio.sleep(CANCEL_POLL)
     cancel.cancel()
