@@ -9,11 +9,11 @@ from handtools.text.diffs.authored_hunks import (
     OTHERS,
     TextVersion,
     authored_diff,
-    group_hunks,
-    reject_hunks,
+    grouped_hunk_indexes,
     render_hunks,
     replace_hunks,
     split_rows,
+    text_with_hunks_rejected,
 )
 from handtools.text.diffs.three_way_merge import three_way_merge
 
@@ -27,9 +27,9 @@ agents = st.lists(st.builds(TextVersion, st.sampled_from(["1", "2"]), texts), mi
 def test_the_text_is_the_last_version_and_accepting_all_changes_nothing(base, steps):
     diff = authored_diff(base, steps)
     last = steps[-1].text if steps else base
-    assert "".join(diff.rows) == last == reject_hunks(diff, ())
+    assert "".join(diff.rows) == last == text_with_hunks_rejected(diff, ())
     assert replace_hunks(diff, {at: diff.text(hunk) for at, hunk in enumerate(diff.hunks)}) == last
-    assert reject_hunks(diff, range(len(diff.hunks))) == "".join(diff.base)
+    assert text_with_hunks_rejected(diff, range(len(diff.hunks))) == "".join(diff.base)
 
 
 @given(texts, versions)
@@ -49,7 +49,7 @@ def test_without_others_rejecting_all_is_the_text_before(base, steps):
     diff = authored_diff(base, steps)
     assert "".join(diff.base) == base
     assert not any(hunk.mixed for hunk in diff.hunks)
-    assert reject_hunks(diff, range(len(diff.hunks))) == base
+    assert text_with_hunks_rejected(diff, range(len(diff.hunks))) == base
 
 
 @given(texts, st.lists(texts, max_size=4))
@@ -63,7 +63,7 @@ def test_rejecting_some_hunks_leaves_exactly_the_others(base, steps, chosen):
     diff = authored_diff(base, steps)
     rejected = {at for at in chosen if at < len(diff.hunks)}
     kept = [hunk for at, hunk in enumerate(diff.hunks) if at not in rejected]
-    text = split_rows(reject_hunks(diff, rejected))
+    text = split_rows(text_with_hunks_rejected(diff, rejected))
     place = shift = 0
     for hunk in kept:
         edit = hunk.edit
@@ -82,7 +82,7 @@ def test_rejecting_keeps_a_later_edit_of_a_person_as_a_merge_would_or_refuses(ba
     clean = not any(hunk.mixed for hunk in diff.hunks)
     if not merged.conflicts:
         assert clean
-        assert reject_hunks(diff, range(len(diff.hunks))) == merged.text
+        assert text_with_hunks_rejected(diff, range(len(diff.hunks))) == merged.text
 
 
 @given(rows, rows, rows, rows)
@@ -96,7 +96,9 @@ def test_an_edit_of_a_person_elsewhere_is_kept_whatever_is_rejected(first, secon
     ):
         diff = authored_diff(base, steps)
         assert not any(hunk.mixed for hunk in diff.hunks)
-        assert reject_hunks(diff, range(len(diff.hunks))) == "".join([*first, *wall, *by_person])
+        assert text_with_hunks_rejected(diff, range(len(diff.hunks))) == "".join(
+            [*first, *wall, *by_person]
+        )
 
 
 @given(st.lists(st.sampled_from(["x\n", "y\n"]), min_size=1, max_size=4), rows)
@@ -126,11 +128,11 @@ def test_changes_of_another_agent_that_is_not_looked_at_are_folded(base, first, 
 @given(texts, versions)
 def test_a_rendered_hunk_is_a_patch_from_the_text_without_it(base, steps):
     diff = authored_diff(base, steps)
-    groups = group_hunks(diff.hunks)
+    groups = grouped_hunk_indexes(diff.hunks)
     assert [at for group in groups for at in group] == list(range(len(diff.hunks)))
     for group in groups:
         shown = render_hunks(diff, group)
-        before = reject_hunks(diff, group)
+        before = text_with_hunks_rejected(diff, group)
         removed, added = unrendered(shown)
         assert removed in before
         assert added in "".join(diff.rows)

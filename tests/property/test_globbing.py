@@ -123,7 +123,7 @@ def test_a_union_matches_when_one_of_its_patterns_does(patterns: list[str], path
             if Glob(pattern, case_sensitive=case_sensitive).matches(path, folder=folder)
         ]
         assert several.matches(path, folder=folder) == bool(hits)
-        assert several.which(path, folder=folder) == (hits[0] if hits else None)
+        assert several.first_matching_pattern(path, folder=folder) == (hits[0] if hits else None)
 
 
 @given(st.lists(globs | simple_names, max_size=4), st.lists(simple_paths, max_size=8))

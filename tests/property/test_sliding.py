@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.diffs.alignment import LineEdit, align_lines
-from handtools.text.diffs.unified_diff import slide_edits
+from handtools.text.diffs.unified_diff import edits_slid_to_best_place
 
 rows = st.lists(st.sampled_from(["a\n", "  b\n", "\n", "}\n"]), max_size=30)
 
@@ -25,7 +25,7 @@ def changed(edits: list[LineEdit]) -> tuple[int, int]:
 @given(rows, rows)
 def test_sliding_changes_no_more_lines_and_gives_the_same_text(a: list[str], b: list[str]):
     edits = align_lines(a, b)
-    moved = slide_edits(edits, a, b)
+    moved = edits_slid_to_best_place(edits, a, b)
     assert applied(a, b, moved) == b
     assert changed(moved) == changed(edits)
     assert len(moved) <= len(edits)
@@ -33,7 +33,7 @@ def test_sliding_changes_no_more_lines_and_gives_the_same_text(a: list[str], b: 
 
 @given(rows, rows)
 def test_between_two_changes_something_stays(a: list[str], b: list[str]):
-    for one, other in pairwise(slide_edits(align_lines(a, b), a, b)):
+    for one, other in pairwise(edits_slid_to_best_place(align_lines(a, b), a, b)):
         assert one.end_a < other.start_a
         assert one.end_b < other.start_b
         assert other.start_a - one.end_a == other.start_b - one.end_b

@@ -66,8 +66,8 @@ def test_any_bytes_are_text(data):
 @given(OUTPUT, st.integers(1, 6), st.integers(2, 12))
 def test_a_screen_holds_any_output(text, rows, columns):
     screen = TerminalScreen(rows, columns)
-    screen.feed(text)
-    assert len(screen.lines()) <= rows
+    screen.draw_output(text)
+    assert len(screen.text_lines()) <= rows
     assert 0 <= screen.row < rows
     assert 0 <= screen.column < columns
     assert all(len(row) == columns for row in screen._cells)
@@ -76,8 +76,8 @@ def test_a_screen_holds_any_output(text, rows, columns):
 @given(st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=9), max_size=4))
 def test_lines_that_fit_are_shown_as_they_are(rows):
     screen = TerminalScreen(5, 10)
-    screen.feed("".join(f"{row}\r\n" for row in rows))
+    screen.draw_output("".join(f"{row}\r\n" for row in rows))
     expected = [row.rstrip() for row in rows]
     while expected and not expected[-1]:
         expected.pop()
-    assert screen.lines() == expected
+    assert screen.text_lines() == expected

@@ -30,7 +30,7 @@ from handtools.core.call import Call
 from handtools.core.dialects.openai import PATCH_ACTIONS
 from handtools.core.errors import UsageError
 from handtools.core.result import Result, Text
-from handtools.text.patch_model import patch_of_one_file
+from handtools.text.patch_model import begin_patch_text
 from handtools.toolbox import Toolbox
 
 APPLY_PATCH, SHELL = "apply_patch", "shell"
@@ -193,7 +193,7 @@ def _tool_that_withdraws_rejected(runs: RunQuestions) -> FunctionTool:
 
 
 def _patch_text(operation: ApplyPatchOperation) -> str:
-    return patch_of_one_file(
+    return begin_patch_text(
         PATCH_ACTIONS[operation.type], operation.path, operation.diff or "", move_to=operation.move_to or ""
     )
 

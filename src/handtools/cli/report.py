@@ -22,7 +22,7 @@ from handtools.record.recorded_changes import (
     undone_state,
 )
 from handtools.text.plurals import number_with_noun
-from handtools.text.truncation import one_line
+from handtools.text.truncation import collapse_to_one_line
 
 if TYPE_CHECKING:
     from handtools.cli.html_report import ReportedCall, ReportedFile, ReportedQuestion
@@ -152,7 +152,9 @@ def _call_subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> s
     """What a call changed or acted on; if a command changed something, `COMMAND → PATHS`."""
     told, command = call_target_summary(logged, touches), logged.args.get("command")
     return (
-        f"{one_line(command, MAX_COMMAND_CHARS)} → {told}" if touches and isinstance(command, str) else told
+        f"{collapse_to_one_line(command, MAX_COMMAND_CHARS)} → {told}"
+        if touches and isinstance(command, str)
+        else told
     )
 
 

@@ -83,11 +83,11 @@ class ReviewItem:
 
 def review_items_of_file(file: "ReviewedFile") -> list[ReviewItem]:
     """Group the parts of a file into review items: neighbouring hunks by the same calls go together."""
-    from handtools.text.diffs.authored_hunks import group_hunks
+    from handtools.text.diffs.authored_hunks import grouped_hunk_indexes
 
     hunks = [part for part in file.parts if part.kind == "hunk"]
     whole = [(part,) for part in file.parts if part.kind != "hunk"]
-    groups = group_hunks(file.diff.hunks) if file.diff and hunks else []
+    groups = grouped_hunk_indexes(file.diff.hunks) if file.diff and hunks else []
     grouped = [tuple(hunks[at] for at in group) for group in groups]
     return [ReviewItem(file, parts, number) for number, parts in enumerate([*grouped, *whole], 1)]
 

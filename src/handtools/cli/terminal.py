@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import HandtoolsError
-from handtools.text.truncation import one_line
+from handtools.text.truncation import collapse_to_one_line
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def stderr_console() -> "Console":
 
 def table_cell(text: str, most: int = 60) -> str:
     """Text for a table cell: one line, clipped, with control characters made visible."""
-    return one_line(with_visible_characters(one_line(text)), most)
+    return collapse_to_one_line(with_visible_characters(collapse_to_one_line(text)), most)
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:

@@ -14,7 +14,7 @@ from handtools.text.shell.script_commands import (
     function_and_alias_names,
     is_secret_name,
     script_runs_any_named_command,
-    steering_variables,
+    variables_steering_programs,
 )
 
 EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate", "publish"]
@@ -78,7 +78,7 @@ class CommandRun:
     @cached_property
     def steering(self) -> list[str]:
         """Inherited or set variables that influence which programs run, such as `PATH`."""
-        return steering_variables({**self.inherited.exports, **self.command.env})
+        return variables_steering_programs({**self.inherited.exports, **self.command.env})
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -201,4 +201,4 @@ def _node_state(node: Node | None) -> list[Any] | None:
 def _export_text(name: str, value: str | None) -> str:
     if value is None:
         return f"{name} is unset"
-    return name if is_secret_name(name) or not steering_variables([name]) else f"{name}={value}"
+    return name if is_secret_name(name) or not variables_steering_programs([name]) else f"{name}={value}"

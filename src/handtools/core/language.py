@@ -11,7 +11,7 @@ from handtools.core.changes import ChangeSet
 from handtools.text.diffs.alignment import align_lines, line_after_edits
 from handtools.text.lines import split_lines
 from handtools.text.search.glob import PathGlobs
-from handtools.text.truncation import clip_line, one_line
+from handtools.text.truncation import clip_line, collapse_to_one_line
 
 Severity = Literal["error", "warning", "information", "hint"]
 DiagnosticCertainty = Literal["fresh", "likely", "unknown"]
@@ -347,7 +347,8 @@ def unknown_report_text(report: DiagnosticReport) -> str:
 def diagnostic_lines(error_diagnostics: Sequence[Diagnostic]) -> list[str]:
     """Format errors as lines of text, limited to the first `MAX_ERRORS_PER_FILE`."""
     shown = [
-        f"{each.path}:{each.line}:{each.column + 1} {clip_line(one_line(each.message), DIAGNOSTIC_MESSAGE_CHARS)}"
+        f"{each.path}:{each.line}:{each.column + 1} "
+        f"{clip_line(collapse_to_one_line(each.message), DIAGNOSTIC_MESSAGE_CHARS)}"
         f"{f' [{each.code}]' if each.code else ''}"
         for each in error_diagnostics[:MAX_ERRORS_PER_FILE]
     ]

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Literal, Protocol
 
 from handtools.core.files import FileFacts
-from handtools.text.frontmatter import Frontmatter, FrontmatterValue, split_at_commas
-from handtools.text.paths import url_escaped
+from handtools.text.frontmatter import Frontmatter, FrontmatterValue, split_at_outer_commas
+from handtools.text.paths import url_escaped_path
 from handtools.text.search.glob import BadGlob, GlobSet
 from handtools.text.token_estimate import estimate_tokens
 from handtools.text.truncation import sanitized_line
@@ -137,7 +137,7 @@ class Skill:
 
     def url_of_file(self, path: str) -> str:
         """Return the `file://` URL of one of the skill's files."""
-        return f"{self.location}/{url_escaped(path)}"
+        return f"{self.location}/{url_escaped_path(path)}"
 
     def is_about(self, path: str) -> bool:
         """Whether to mention the skill when a file is read.
@@ -291,7 +291,7 @@ def _globs(*values: FrontmatterValue | None) -> Iterator[str]:
 def _split_patterns(*values: FrontmatterValue | None) -> Iterator[str]:
     """Yield globs from a list, or from a comma-separated string."""
     for value in values:
-        items = value if isinstance(value, list) else split_at_commas(_text(value))
+        items = value if isinstance(value, list) else split_at_outer_commas(_text(value))
         named = [item.strip() for item in islice(items, MAX_SKILL_GLOBS) if item.strip()]
         yield from (item for item in named if len(item) <= SKILL_GLOB_CHARS)
 

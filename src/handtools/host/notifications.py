@@ -24,7 +24,7 @@ from handtools.host.programs import (
     start_program,
     wait_or_kill,
 )
-from handtools.text.truncation import one_line
+from handtools.text.truncation import collapse_to_one_line
 from handtools.text.visible_text import with_visible_characters
 
 logger = logging.getLogger("handtools")
@@ -87,9 +87,9 @@ class ApprovalNotifier:
         question = {
             "call_id": approval.call_id,
             "title": shown_title(approval),
-            "rule": one_line(with_visible_characters(approval.rule), MAX_TITLE_CHARS),
-            "session": one_line(with_visible_characters(approval.session), MAX_TITLE_CHARS),
-            "agent": one_line(with_visible_characters(approval.agent), MAX_TITLE_CHARS),
+            "rule": collapse_to_one_line(with_visible_characters(approval.rule), MAX_TITLE_CHARS),
+            "session": collapse_to_one_line(with_visible_characters(approval.session), MAX_TITLE_CHARS),
+            "agent": collapse_to_one_line(with_visible_characters(approval.agent), MAX_TITLE_CHARS),
             "workspace": self._root,
         }
         self._start_program(program, arguments, json.dumps(question).encode())
@@ -124,7 +124,9 @@ class ApprovalNotifier:
 
 def shown_title(approval: Approval) -> str:
     """Return a call's title as one short line without control characters that could affect the display."""
-    return one_line(with_visible_characters(one_line(approval.title)), MAX_TITLE_CHARS)
+    return collapse_to_one_line(
+        with_visible_characters(collapse_to_one_line(approval.title)), MAX_TITLE_CHARS
+    )
 
 
 def ring_terminal_bell() -> None:

@@ -25,7 +25,7 @@ from handtools.core.skills import (
 from handtools.host.files.local_files import LocalFiles
 from handtools.host.home_folders import config_home, user_home
 from handtools.text.encoding import decode
-from handtools.text.frontmatter import Frontmatter, read_frontmatter
+from handtools.text.frontmatter import Frontmatter, parse_frontmatter
 from handtools.text.paths import file_url
 
 SKILL_HEAD_BYTES = 128 << 10
@@ -146,7 +146,7 @@ def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
     located = path
     try:
         located = files.locate(path)
-        return located, read_frontmatter(decode(files.read(located, size=SKILL_HEAD_BYTES)).body), ""
+        return located, parse_frontmatter(decode(files.read(located, size=SKILL_HEAD_BYTES)).body), ""
     except ToolError as failure:
         return located, Frontmatter(), failure.message
 

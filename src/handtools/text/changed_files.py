@@ -53,7 +53,7 @@ class _ChangedFilesRow:
     def depth(self) -> int:
         return self.folder.count("/") + 1 if self.folder else 0
 
-    def text(self) -> str:
+    def row_text(self) -> str:
         above = f"{self.folder}/" if self.folder else ""
         if len(self.names) == 1:
             return above + self.names[0]
@@ -74,7 +74,7 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
     derived: list[str] = []
     files: list[ChangedFile] = []
     for each in alone:
-        folder = derived_folder(each.path)
+        folder = enclosing_derived_folder(each.path)
         if folder and folder == enclosing_git_folder(each.path):
             changed_files.setdefault(folder, []).append(each)
         elif folder or each.path in ignored:
@@ -83,12 +83,12 @@ def changed_files_text(changes: Sequence[ChangedFile], ignored: Collection[str] 
             files.append(each)
     rows = _grouped_rows(files)
     verbs = dict.fromkeys(row.verb for row in rows)
-    told = [f"{verb} {', '.join(row.text() for row in rows if row.verb == verb)}" for verb in verbs]
-    told += [_repository_text(folder, inside) for folder, inside in changed_files.items()]
-    return "; ".join([*told, *([_derived_text(derived)] if derived else [])])
+    told = [f"{verb} {', '.join(row.row_text() for row in rows if row.verb == verb)}" for verb in verbs]
+    told += [_repository_changes_text(folder, inside) for folder, inside in changed_files.items()]
+    return "; ".join([*told, *([_derived_files_text(derived)] if derived else [])])
 
 
-def derived_folder(path: str) -> str:
+def enclosing_derived_folder(path: str) -> str:
     """Return the topmost tool-generated folder that a path is or is inside; empty if there is none."""
     names = path.split("/")
     for index, name in enumerate(names):
@@ -97,19 +97,21 @@ def derived_folder(path: str) -> str:
     return ""
 
 
-def _repository_text(folder: str, changes: Sequence[ChangedFile]) -> str:
+def _repository_changes_text(folder: str, changes: Sequence[ChangedFile]) -> str:
     """Describe changes to a repository in git's terms: branches, tags and settings, not git's own files."""
     above = folder.rpartition("/")[0]
     name = f"git in {above}" if above else "git"
-    told = dict.fromkeys(filter(None, (_git_name(*each, folder) for each in changes)))
+    told = dict.fromkeys(filter(None, (_meaning_of_git_file(*each, folder) for each in changes)))
     if whole := [each for each in told if each.endswith(" repository")]:
         return f"{name}: {whole[0]}"
     shown = list(told)[:MAX_NAMES_PER_FOLDER]
     more = " …" if len(told) > len(shown) else ""
-    return f"{name}: {', '.join(shown)}{more}" if shown else f"{name}: {_only_staged(changes)}"
+    return (
+        f"{name}: {', '.join(shown)}{more}" if shown else f"{name}: {_name_of_internal_git_files(changes)}"
+    )
 
 
-def _git_name(verb: str, path: str, folder: str) -> str:
+def _meaning_of_git_file(verb: str, path: str, folder: str) -> str:
     """Return what one of git's files means to the user, such as `branch main`; empty for internal files."""
     inner = path[len(folder) + 1 :]
     how = {"created": "new ", "deleted": "deleted "}.get(verb, "")
@@ -121,7 +123,7 @@ def _git_name(verb: str, path: str, folder: str) -> str:
     return ""
 
 
-def _only_staged(changes: Sequence[ChangedFile]) -> str:
+def _name_of_internal_git_files(changes: Sequence[ChangedFile]) -> str:
     return "index" if any(each.path.endswith("/index") for each in changes) else "its own files"
 
 
@@ -157,9 +159,11 @@ def _row_of_parent_folder(row: _ChangedFilesRow) -> _ChangedFilesRow:
     return _ChangedFilesRow(row.verb, above, tuple(f"{own}/{name}" for name in row.names))
 
 
-def _derived_text(paths: Sequence[str]) -> str:
+def _derived_files_text(paths: Sequence[str]) -> str:
     few = len(paths) <= MAX_DERIVED_FOLDERS
-    tops = Counter(derived_folder(path) or (path if few else path.partition("/")[0]) for path in paths)
+    tops = Counter(
+        enclosing_derived_folder(path) or (path if few else path.partition("/")[0]) for path in paths
+    )
     named = [top for top, _ in tops.most_common(MAX_DERIVED_FOLDERS)]
     more = " …" if len(tops) > len(named) else ""
     return f"{len(paths):,} ignored ({', '.join(named)}{more})"

@@ -157,11 +157,11 @@ def _decode_wide_without_bom(data: bytes) -> DecodedText | None:
     """
     if 0 not in data[:_SNIFFED_BYTES]:
         return None
-    encoding = _wide_encoding(data[:_SNIFFED_BYTES])
+    encoding = _guess_wide_encoding(data[:_SNIFFED_BYTES])
     return _decode_strictly(data, encoding, 0.9) if encoding else None
 
 
-def _wide_encoding(sample: bytes) -> str | None:
+def _guess_wide_encoding(sample: bytes) -> str | None:
     """Guess whether mostly Latin text is UTF-16 or UTF-32, and its byte order; None if it is neither."""
     for width, encodings in ((4, ("utf-32-le", "utf-32-be")), (2, ("utf-16-le", "utf-16-be"))):
         units = len(sample) // width
@@ -171,11 +171,11 @@ def _wide_encoding(sample: bytes) -> str | None:
             zeros = [sample[lane : units * width : width].count(0) for lane in range(width)]
             high = [count for lane, count in enumerate(zeros) if lane != low]
             if zeros[low] * 20 <= units and min(high) * 2 >= units:
-                return encoding if _reads_as(sample, encoding) else None
+                return encoding if _decodes_to_readable_text(sample, encoding) else None
     return None
 
 
-def _reads_as(sample: bytes, encoding: str) -> bool:
+def _decodes_to_readable_text(sample: bytes, encoding: str) -> bool:
     """Whether a sample of bytes decodes in this encoding to text without control characters."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(sample)
@@ -186,9 +186,9 @@ def _reads_as(sample: bytes, encoding: str) -> bool:
 
 def _is_wide_text(sample: bytes) -> bool:
     for mark, encoding in _MARKS:
-        if sample.startswith(mark) and _reads_as(sample[len(mark) :], encoding):
+        if sample.startswith(mark) and _decodes_to_readable_text(sample[len(mark) :], encoding):
             return True
-    return _wide_encoding(sample) is not None
+    return _guess_wide_encoding(sample) is not None
 
 
 def _decode_as_declared(data: bytes) -> DecodedText | None:

@@ -43,7 +43,7 @@ class Frontmatter:
     """What a strict YAML parser would reject, each with its line."""
 
 
-def read_frontmatter(text: str) -> Frontmatter:
+def parse_frontmatter(text: str) -> Frontmatter:
     """Split a Markdown file into frontmatter fields and body; a file without frontmatter is all body."""
     lines = text.removeprefix("\ufeff").splitlines()
     start = next((at for at, line in enumerate(lines) if line.strip()), 0)
@@ -60,7 +60,7 @@ def read_frontmatter(text: str) -> Frontmatter:
             body=text, problems=(f"The frontmatter is over {MAX_FRONTMATTER_CHARS:,} characters.",)
         )
     reader = _FrontmatterReader(rows, start + 2, problems)
-    fields = reader.map(0, deep=False)
+    fields = reader.parse_map(0, deep=False)
     return Frontmatter(fields, "\n".join(lines[end + 1 :]).strip("\n"), tuple(reader.problems))
 
 
@@ -74,11 +74,11 @@ class _FrontmatterReader:
     problems: list[str]
     at: int = 0
 
-    def map(self, indent: int, *, deep: bool) -> dict[str, FrontmatterValue]:
+    def parse_map(self, indent: int, *, deep: bool) -> dict[str, FrontmatterValue]:
         """Parse the `key: value` entries at one indentation."""
         found: dict[str, FrontmatterValue] = {}
-        while (row := self._peek_row()) is not None and _indent(row) >= indent:
-            entry = _KEY.match(row.strip()) if _indent(row) == indent else None
+        while (row := self._peek_row()) is not None and _indent_width(row) >= indent:
+            entry = _KEY.match(row.strip()) if _indent_width(row) == indent else None
             self.at += 1
             if entry is None:
                 self._add_problem("is not a `key: value` entry")
@@ -86,40 +86,40 @@ class _FrontmatterReader:
             key = entry["key"].rstrip().strip("\"'")
             if key in found:
                 self._add_problem(f"repeats the key `{key}`")
-            found[key] = self._value((entry["rest"] or "").strip(), indent, deep=deep)
+            found[key] = self._parse_value((entry["rest"] or "").strip(), indent, deep=deep)
         return found
 
-    def _value(self, rest: str, indent: int, *, deep: bool) -> FrontmatterValue:
+    def _parse_value(self, rest: str, indent: int, *, deep: bool) -> FrontmatterValue:
         if not rest or rest.startswith("#"):
-            return self._value_below_key(indent, deep=deep)
+            return self._parse_value_below_key(indent, deep=deep)
         if rest.startswith("["):
-            return self._flow_list(rest, indent)
+            return self._parse_flow_list(rest, indent)
         if rest.startswith("{") and not deep:
-            return self._flow_map(rest, indent)
-        return self._scalar(rest, indent)
+            return self._parse_flow_map(rest, indent)
+        return self._parse_scalar(rest, indent)
 
-    def _value_below_key(self, indent: int, *, deep: bool) -> FrontmatterValue:
+    def _parse_value_below_key(self, indent: int, *, deep: bool) -> FrontmatterValue:
         """Parse the value on the rows below a key: a list, a map, a string, or empty."""
         row = self._peek_row()
-        if row is None or _indent(row) < indent:
+        if row is None or _indent_width(row) < indent:
             return ""
         if _ITEM.match(row.strip()):
-            return self._list(_indent(row))
-        if _indent(row) == indent:
+            return self._parse_list(_indent_width(row))
+        if _indent_width(row) == indent:
             return ""
         if not _KEY.match(row.strip()):
             self.at += 1
-            return self._scalar(row.strip(), indent)
+            return self._parse_scalar(row.strip(), indent)
         if deep:
             self._add_problem("is nested too deeply", row=self.at)
             self._take_deeper_rows(indent)
             return ""
-        inner = self.map(_indent(row), deep=True)
+        inner = self.parse_map(_indent_width(row), deep=True)
         return {key: value for key, value in inner.items() if not isinstance(value, dict)}
 
-    def _list(self, indent: int) -> list[str]:
+    def _parse_list(self, indent: int) -> list[str]:
         found = []
-        while (row := self._peek_row()) is not None and _indent(row) == indent:
+        while (row := self._peek_row()) is not None and _indent_width(row) == indent:
             item = _ITEM.match(row.strip())
             if item is None:
                 break
@@ -128,19 +128,19 @@ class _FrontmatterReader:
             if _KEY.match(rest) or _ITEM.match(rest):
                 self._add_problem("nests a list or a map in a list")
             if rest and not rest.startswith("#"):
-                found.append(self._scalar(rest, indent))
+                found.append(self._parse_scalar(rest, indent))
         return found
 
-    def _scalar(self, rest: str, indent: int) -> str:
+    def _parse_scalar(self, rest: str, indent: int) -> str:
         """Parse a scalar that begins with `rest` and may span several rows."""
         if (block := _BLOCK.match(rest)) is not None:
-            return self._block(block, indent)
+            return self._parse_block_scalar(block, indent)
         begun = self.at - 1
         rows = [rest, *self._take_deeper_rows(indent)]
         if rest[0] in "'\"":
             pattern = _SINGLE if rest[0] == "'" else _DOUBLE
             quoted = pattern.match("\n".join(row.strip() for row in rows))
-            if quoted is not None and not _uncommented(quoted["rest"]):
+            if quoted is not None and not _without_comment(quoted["rest"]):
                 return self._unescaped_text(quoted["text"], rest[0], begun)
             self._add_problem("has an unclosed quote or text after the closing quote", row=begun)
             return _joined_plain_rows(rows).strip(rest[0])
@@ -171,13 +171,13 @@ class _FrontmatterReader:
         # JSON escapes a character beyond U+FFFF as a surrogate pair; a lone surrogate is replaced.
         return _ESCAPE.sub(meant, whole).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
-    def _block(self, block: re.Match[str], indent: int) -> str:
+    def _parse_block_scalar(self, block: re.Match[str], indent: int) -> str:
         """Parse a literal (`|`) or folded (`>`) block scalar."""
         rows = self._take_deeper_rows(indent)
         depth = (
             indent + int(block["indent"])
             if block["indent"]
-            else min(map(_indent, filter(str.strip, rows)), default=0)
+            else min(map(_indent_width, filter(str.strip, rows)), default=0)
         )
         cut = [row[depth:] if row.strip() else row[depth:].strip(" ") for row in rows]
         body = "\n".join(cut) if block["style"] == "|" else _joined_folded_rows(cut)
@@ -187,27 +187,29 @@ class _FrontmatterReader:
         empty = next((count for count, row in enumerate(reversed(cut)) if row), len(cut))
         return kept + "\n" * (bool(kept) + (empty if block["chomp"] == "+" else 0))
 
-    def _flow_list(self, rest: str, indent: int) -> str | list[str]:
+    def _parse_flow_list(self, rest: str, indent: int) -> str | list[str]:
         row = self.at - 1
         text = _joined_flow_rows([rest, *self._take_deeper_rows(indent)])
         if not text.endswith("]"):
             self._add_problem("begins with `[`, which starts a list in YAML: quote the value", row=row)
             return text
-        items = [item.strip() for item in split_at_commas(text[1:-1])]
+        items = [item.strip() for item in split_at_outer_commas(text[1:-1])]
         if any(set("[]{}") & set(item) for item in items if item[:1] not in "'\""):
             self._add_problem("has unquoted brackets or braces in a list", row=row)
-        return [self._flow_item(item, row) for item in items if item]
+        return [self._parse_flow_item(item, row) for item in items if item]
 
-    def _flow_map(self, rest: str, indent: int) -> FrontmatterValue:
+    def _parse_flow_map(self, rest: str, indent: int) -> FrontmatterValue:
         row = self.at - 1
         text = _joined_flow_rows([rest, *self._take_deeper_rows(indent)])
         if not text.endswith("}"):
             self._add_problem("begins with `{`, which starts a map in YAML: quote the value", row=row)
             return text
-        pairs = (item.partition(":") for item in split_at_commas(text[1:-1]) if item.strip())
-        return {key.strip().strip("\"'"): self._flow_item(value.strip(), row) for key, _, value in pairs}
+        pairs = (item.partition(":") for item in split_at_outer_commas(text[1:-1]) if item.strip())
+        return {
+            key.strip().strip("\"'"): self._parse_flow_item(value.strip(), row) for key, _, value in pairs
+        }
 
-    def _flow_item(self, item: str, row: int) -> str:
+    def _parse_flow_item(self, item: str, row: int) -> str:
         if item[:1] not in ("'", '"'):
             return item
         quoted = (_SINGLE if item[0] == "'" else _DOUBLE).match(item)
@@ -230,7 +232,7 @@ class _FrontmatterReader:
         start = self.at
         while self.at < len(self.rows):
             row = self.rows[self.at]
-            if row.strip() and _indent(row) <= indent:
+            if row.strip() and _indent_width(row) <= indent:
                 break
             self.at += 1
         return self.rows[start : self.at]
@@ -240,10 +242,10 @@ class _FrontmatterReader:
         self.problems.append(f"Line {self.first + at} {words}.")
 
 
-def split_at_commas(text: str) -> Iterator[str]:
+def split_at_outer_commas(text: str) -> Iterator[str]:
     """Split at the commas outside quotes, brackets and braces."""
     depth, start = 0, 0
-    for at, sign in _outside_quotes(text):
+    for at, sign in _characters_outside_quotes(text):
         depth += (sign in "[{") - (sign in "]}" and depth > 0)
         if sign == "," and not depth:
             yield text[start:at]
@@ -251,7 +253,7 @@ def split_at_commas(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _outside_quotes(text: str) -> Iterator[tuple[int, str]]:
+def _characters_outside_quotes(text: str) -> Iterator[tuple[int, str]]:
     """Yield the index and character of all text outside quotes; a quote inside a word is an apostrophe."""
     at, fresh = 0, True
     while at < len(text):
@@ -269,7 +271,7 @@ def _joined_flow_rows(rows: list[str]) -> str:
     """Join the rows of a list or map in brackets into one string, without comments."""
     text = "\n".join(row.strip() for row in rows)
     kept, start = "", 0
-    for at, sign in _outside_quotes(text):
+    for at, sign in _characters_outside_quotes(text):
         if sign == "#" and at >= start and text[at - 1 : at].isspace():
             kept += text[start:at]
             end = text.find("\n", at)
@@ -277,11 +279,11 @@ def _joined_flow_rows(rows: list[str]) -> str:
     return _joined_rows((kept + text[start:]).rstrip().split("\n"))
 
 
-def _indent(row: str) -> int:
+def _indent_width(row: str) -> int:
     return len(row) - len(row.lstrip(" "))
 
 
-def _uncommented(row: str) -> str:
+def _without_comment(row: str) -> str:
     return _COMMENT.sub("", row).strip()
 
 
@@ -301,7 +303,7 @@ def _joined_rows(rows: list[str]) -> str:
 
 def _joined_plain_rows(rows: list[str]) -> str:
     """Join rows of an unquoted scalar, without comments and empty rows at the end."""
-    said = [_uncommented(row) for row in rows]
+    said = [_without_comment(row) for row in rows]
     while len(said) > 1 and not said[-1]:
         said.pop()
     return _joined_rows(said).strip()

@@ -79,14 +79,14 @@ def parse_git_config(data: bytes) -> GitConfig:
     if len(data) > MAX_GIT_CONFIG_BYTES:
         raise BadGitConfig(f"It is longer than {MAX_GIT_CONFIG_BYTES:,} bytes.")
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
-    found = _GitConfigReader(text).read()
+    found = _GitConfigReader(text).parse_all_keys()
     return {
-        _with_rejoined_utf8(key): tuple(value and _with_rejoined_utf8(value) for value in values)
+        _rejoin_split_utf8_bytes(key): tuple(value and _rejoin_split_utf8_bytes(value) for value in values)
         for key, values in found.items()
     }
 
 
-def _with_rejoined_utf8(text: str) -> str:
+def _rejoin_split_utf8_bytes(text: str) -> str:
     """Join bytes of one UTF-8 character that were separated by a quote in the file."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
@@ -96,81 +96,81 @@ class _GitConfigReader:
         self._text = text
         self._at = 0
 
-    def read(self) -> dict[str, list[str | None]]:
+    def parse_all_keys(self) -> dict[str, list[str | None]]:
         found: dict[str, list[str | None]] = {}
         section = ""
         while self._at < len(self._text):
-            char = self._next()
+            char = self._next_character()
             if char in "#;":
                 self._skip_line()
             elif char == "[":
-                section = self._section() + "."
+                section = self._parse_section_name() + "."
             elif char not in _SPACES:
                 if not (char.isascii() and char.isalpha()):
                     raise BadGitConfig(f"A line begins with {char!r}.")
-                key = section + char.lower() + self._rest_of_key()
-                found.setdefault(key, []).append(self._value_or_none())
+                key = section + char.lower() + self._parse_rest_of_key()
+                found.setdefault(key, []).append(self._parse_value_or_none())
         return found
 
-    def _next(self) -> str:
+    def _next_character(self) -> str:
         """Return the next character; after the end of the text, a line feed, as in git."""
         char = self._text[self._at] if self._at < len(self._text) else "\n"
         self._at += 1
         return char
 
     def _skip_line(self) -> None:
-        while self._next() != "\n":
+        while self._next_character() != "\n":
             pass
 
-    def _section(self) -> str:
+    def _parse_section_name(self) -> str:
         start = self._at
         while self._at < len(self._text):
-            char = self._next()
+            char = self._next_character()
             name = self._text[start : self._at - 1].lower() if char in "] \t\n\r" else ""
             if char == "]" and name:
                 return name
             if char in _SPACES:
-                return f"{name}.{self._subsection(char)}"
+                return f"{name}.{self._parse_subsection_name(char)}"
             if char not in _KEY_CHARACTERS and char != ".":
                 break
         raise BadGitConfig("A section's name is not closed, or contains an invalid character.")
 
-    def _subsection(self, char: str) -> str:
+    def _parse_subsection_name(self, char: str) -> str:
         while char in _SPACES and char != "\n":
-            char = self._next()
+            char = self._next_character()
         if char != '"':
             raise BadGitConfig("A subsection is not quoted.")
         name: list[str] = []
-        while (char := self._next()) != '"':
-            char = self._next() if char == "\\" else char
+        while (char := self._next_character()) != '"':
+            char = self._next_character() if char == "\\" else char
             if char == "\n":
                 raise BadGitConfig("A subsection's name is not closed.")
             name.append(char)
-        if self._next() != "]":
+        if self._next_character() != "]":
             raise BadGitConfig("A section's name is not closed.")
         return "".join(name)
 
-    def _rest_of_key(self) -> str:
+    def _parse_rest_of_key(self) -> str:
         start = self._at
         while self._at < len(self._text) and self._text[self._at] in _KEY_CHARACTERS:
             self._at += 1
         return self._text[start : self._at].lower()
 
-    def _value_or_none(self) -> str | None:
-        while (char := self._next()) in " \t":
+    def _parse_value_or_none(self) -> str | None:
+        while (char := self._next_character()) in " \t":
             pass
         if char == "\n":
             return None
         if char != "=":
             raise BadGitConfig("A name is not followed by `=`.")
-        return self._value()
+        return self._parse_value()
 
-    def _value(self) -> str:
+    def _parse_value(self) -> str:
         # Join once at the end: appending to a string would copy a long value for each character.
         value: list[str] = []
         blanks: list[str] = []
         quoted = False
-        while (char := self._next()) != "\n" or quoted:
+        while (char := self._next_character()) != "\n" or quoted:
             if char == "\n":
                 raise BadGitConfig("A quoted value is not closed.")
             if char in _SPACES and not quoted:
@@ -184,12 +184,12 @@ class _GitConfigReader:
             blanks.clear()
             if char == '"':
                 quoted = not quoted
-            elif meant := self._unescaped_char() if char == "\\" else char:
+            elif meant := self._parse_escaped_character() if char == "\\" else char:
                 value.append(meant)
         return "".join(value)
 
-    def _unescaped_char(self) -> str:
-        char = self._next()
+    def _parse_escaped_character(self) -> str:
+        char = self._next_character()
         if char == "\n":  # the value continues on the next line
             return ""
         if char not in _ESCAPES:

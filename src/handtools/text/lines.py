@@ -21,7 +21,7 @@ class SplicedText:
     new: str
 
     @cached_property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The full spliced text as one string."""
         # `join` allocates the result once; concatenating with `+` would copy a large text twice.
         return "".join((self.text[: self.start], self.new, self.text[self.end :]))
@@ -41,7 +41,7 @@ class SplicedText:
         )
 
     @property
-    def is_same(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the inserted text equals what it replaces, so that nothing changes."""
         return self.text[self.start : self.end] == self.new
 
@@ -72,17 +72,17 @@ def split_lines_without_endings(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def line_ending_of(line: str) -> str:
+def ending_of_line(line: str) -> str:
     """Return the line ending of a line; empty for a last line that has none."""
     return line[len(without_line_ending(line)) :]
 
 
-def leading_blanks(line: str) -> str:
+def indentation_of_line(line: str) -> str:
     """The indentation of a line."""
     return line[: len(line) - len(line.lstrip(BLANKS))]
 
 
-def indent_columns(blanks: str) -> int:
+def indentation_width(blanks: str) -> int:
     """The width of an indentation, with tab stops every eight columns."""
     return len(blanks.expandtabs(TAB_STOP))
 
@@ -131,7 +131,7 @@ def line_start_offset(text: str, offset: int) -> int:
     return max(feed, text.rfind("\r", feed + 1, offset)) + 1
 
 
-def offset_of_line(text: str, line: int) -> int:
+def start_offset_of_line_number(text: str, line: int) -> int:
     """Return the offset of the start of a line, numbered from 1; the end of the text for lines beyond it.
 
     Raises `ValueError` for a number below 1.
@@ -151,7 +151,7 @@ def offset_of_line(text: str, line: int) -> int:
     return offset
 
 
-def number_lines(lines: Sequence[str], start: int) -> str:
+def render_numbered_lines(lines: Sequence[str], start: int) -> str:
     """Render lines, with or without line endings, as rows of number, tab and text."""
     fed = bool(lines) and lines[0].endswith("\n")
     text = _numbered_text(lines, start, "" if fed else "\n")
@@ -176,7 +176,7 @@ class LineRange(NamedTuple):
     last: int
 
 
-def merged_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
+def merged_line_ranges(ranges: Iterable[LineRange]) -> tuple[LineRange, ...]:
     """Sort ranges of lines and join those that overlap or touch."""
     joined_ranges: list[LineRange] = []
     for lines in sorted(ranges):

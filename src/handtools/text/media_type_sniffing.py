@@ -90,15 +90,15 @@ def sniff_media_type(path: str, head: bytes) -> str:
     """Return the media type of a file by its first bytes, and its extension for text, zip and OLE files."""
     head = head[:MEDIA_HEAD_BYTES]
     if found := media_type_by_signature(head):
-        return _refined_container_type(found, path, head)
+        return _media_type_in_container(found, path, head)
     if not head or is_binary(head):
         return UNKNOWN_MEDIA_TYPE
     if _SVG.match(head):
         return "image/svg+xml"
-    return _TEXTS.get(_suffix(path), "text/plain")
+    return _TEXTS.get(_file_suffix(path), "text/plain")
 
 
-def medium_kind_of(media_type: str) -> MediumKind:
+def medium_kind_of_media_type(media_type: str) -> MediumKind:
     """Classify a media type as image, video, audio, document or other."""
     first = media_type.partition("/")[0]
     if first == "image":
@@ -131,7 +131,7 @@ def media_type_by_signature(head: bytes) -> str:
     return next((kind for start, kind in _STARTS if head.startswith(start)), "")
 
 
-def _refined_container_type(found: str, path: str, head: bytes) -> str:
+def _media_type_in_container(found: str, path: str, head: bytes) -> str:
     """Refine the media type of a container format by its first bytes or its extension."""
     match found:
         case "video/x-matroska":
@@ -139,12 +139,12 @@ def _refined_container_type(found: str, path: str, head: bytes) -> str:
         case "audio/ogg":
             return "video/ogg" if b"theora" in head[:128] else found
         case "application/zip":
-            return _PACKED.get(_suffix(path), found)
+            return _PACKED.get(_file_suffix(path), found)
         case "application/x-ole-storage":
-            return _OLD_OFFICE.get(_suffix(path), found)
+            return _OLD_OFFICE.get(_file_suffix(path), found)
         case _:
             return found
 
 
-def _suffix(path: str) -> str:
+def _file_suffix(path: str) -> str:
     return path.rpartition("/")[2].rpartition(".")[2].lower()

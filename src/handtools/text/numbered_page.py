@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from handtools.text.lines import number_lines, without_line_ending
+from handtools.text.lines import render_numbered_lines, without_line_ending
 from handtools.text.token_estimate import estimate_tokens
 from handtools.text.truncation import clip_line
 
@@ -29,18 +29,18 @@ class ReadBudget:
         scarce = self.tokens is not None and self.tokens < SHOWN_LINES_NOTE_TOKENS
         return scarce or not self.lines or not self.bytes
 
-    def less(self, text: str) -> "ReadBudget":
+    def budget_after_text(self, text: str) -> "ReadBudget":
         """Return the budget that is left after some text is shown."""
         tokens = None if self.tokens is None else max(self.tokens - estimate_tokens(text), 0)
         return ReadBudget(
             max(self.lines - text.count("\n") - 1, 0), max(self.bytes - _utf8_size(text), 0), tokens
         )
 
-    def keeping(self, tokens: int) -> "ReadBudget":
+    def with_tokens_reserved(self, tokens: int) -> "ReadBudget":
         """Return the budget with some tokens reserved for a note."""
         return self if self.tokens is None else replace(self, tokens=max(self.tokens - tokens, 1))
 
-    def holds(self, text: str) -> bool:
+    def has_room_for(self, text: str) -> bool:
         """Whether a text fits the budget in lines, bytes and tokens."""
         return (
             text.count("\n") < self.lines
@@ -58,11 +58,11 @@ class RequestedLines:
     limit: int | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_whole_file(self) -> bool:
         """Whether the caller asks for the whole file, without a line range or limit."""
         return self.first is None and self.last is None and self.limit is None
 
-    def within(self, total: int) -> tuple[int, int]:
+    def first_and_last_line(self, total: int) -> tuple[int, int]:
         """Return the first and last requested line of `total` lines; a negative start counts from the end.
 
         Raises `ValueError` with a message for the caller if the range is empty or beyond the end.
@@ -88,15 +88,15 @@ class NumberedPage:
     """Whether some requested lines did not fit the budget."""
 
 
-def number_page(
+def render_numbered_page(
     lines: list[str], span: tuple[int, int], total: int, budget: ReadBudget, *, max_chars: int
 ) -> NumberedPage:
     """Render as many lines of a range as fit, with numbers; `lines` begins with the range's first line."""
     first, last = span
-    room = budget.keeping(SHOWN_LINES_NOTE_TOKENS)
+    room = budget.with_tokens_reserved(SHOWN_LINES_NOTE_TOKENS)
     shown = lines_that_fit(lines[: max(min(last - first, room.lines) + 1, 0)], room, max_chars=max_chars)
     end = first + len(shown) - 1
-    text = number_lines(shown, first) if shown else "(The file is empty.)"
+    text = render_numbered_lines(shown, first) if shown else "(The file is empty.)"
     if end < total or first > 1:
         text += f"\n(Showing lines {first}-{end} of {total} total."
         text += f" Use start_line={end + 1} to continue reading.)" if end < total else ")"

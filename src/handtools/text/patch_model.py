@@ -24,12 +24,12 @@ class HunkRow(NamedTuple):
     """False if the patch says that the file ends here without a line ending."""
 
     @property
-    def full(self) -> str:
+    def text_with_line_feed(self) -> str:
         """The row with its line feed, as in the file."""
         return self.text + "\n" if self.ended else self.text
 
     @property
-    def bare(self) -> str:
+    def text_without_line_ending(self) -> str:
         """The row without any line ending."""
         return self.text.removesuffix("\r")
 
@@ -47,12 +47,12 @@ class Hunk:
     """Whether the hunk's last line must be the end of the file."""
 
     @property
-    def old(self) -> list[HunkRow]:
+    def old_rows(self) -> list[HunkRow]:
         """The context and removed rows of the hunk: the file before the patch."""
         return [row for row in self.rows if row.sign != "+"]
 
     @property
-    def new(self) -> list[HunkRow]:
+    def new_rows(self) -> list[HunkRow]:
         """The context and added rows of the hunk: the file after the patch."""
         return [row for row in self.rows if row.sign != "-"]
 
@@ -62,7 +62,7 @@ class Hunk:
         return any(not row.ended for row in self.rows)
 
     @property
-    def growth(self) -> int:
+    def added_minus_removed(self) -> int:
         """The number of added lines minus the number of removed lines."""
         return sum(row.sign == "+" for row in self.rows) - sum(row.sign == "-" for row in self.rows)
 
@@ -113,8 +113,8 @@ def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
     growth = 0
     hunks = []
     for hunk in patch.hunks:
-        hunks.append(_inverted(hunk, growth))
-        growth += hunk.growth
+        hunks.append(_inverted_hunk(hunk, growth))
+        growth += hunk.added_minus_removed
     if patch.action == "add":
         return FilePatch(
             action="delete", path=patch.path, hunks=tuple(hunks), was_executable=patch.executable
@@ -137,17 +137,17 @@ def invert_patch(patch: FilePatch, content: str | None = None) -> FilePatch:
     assert_never(patch.action)
 
 
-def _inverted(hunk: Hunk, growth: int) -> Hunk:
+def _inverted_hunk(hunk: Hunk, growth: int) -> Hunk:
     rows = tuple(HunkRow(_OPPOSITE[row.sign], row.text, row.ended) for row in hunk.rows)
     line = None
     if hunk.line is not None:
         # An empty range names the line before it.
-        start = hunk.line if hunk.old else hunk.line + 1
-        line = start + growth - (not hunk.new)
+        start = hunk.line if hunk.old_rows else hunk.line + 1
+        line = start + growth - (not hunk.new_rows)
     return Hunk(rows, line, hunk.scopes, hunk.at_end)
 
 
-def patch_of_one_file(
+def begin_patch_text(
     action: Literal["Add", "Update", "Delete"], path: str, diff: str = "", *, move_to: str = ""
 ) -> str:
     """Return the `*** Begin Patch` text that does one thing to one file."""

@@ -40,30 +40,30 @@ def workspace_relative(path: str, root: str) -> str:
 
     Raises `BadPath`.
     """
-    plain = _from_url(path)
-    _refuse_unwritable(path, plain)
-    names = _path_names(plain)
+    plain = _path_of_file_url(path)
+    _check_storable_name(path, plain)
+    names = _path_components(plain)
     if ".." in names:
         raise _climbing_path_error(path, plain)
     if plain.startswith("/"):
         if not root.startswith("/"):
             raise ValueError(f"the root {root!r} is not absolute")
-        above = _path_names(root)
+        above = _path_components(root)
         if names[: len(above)] != above:
             raise BadPath(path, "is outside the workspace")
         names = names[len(above) :]
     below = "/".join(names)
     # Check the normalized path, not the input, so that a normalized path is accepted again.
-    _refuse_foreign(path, below)
+    _check_no_foreign_syntax(path, below)
     return below or "."
 
 
 def file_url(path: str) -> str:
     """Return the `file:` URL of an absolute path."""
-    return f"file://{url_escaped(path)}"
+    return f"file://{url_escaped_path(path)}"
 
 
-def url_escaped(path: str) -> str:
+def url_escaped_path(path: str) -> str:
     """Percent-encode a path for use in a URL."""
     from urllib.parse import quote
 
@@ -72,7 +72,7 @@ def url_escaped(path: str) -> str:
 
 def path_to_printable(path: str) -> str:
     """Encode a relative path as printable text for one line or JSON; `path_from_printable` decodes it."""
-    return path if path.isprintable() else f"/{url_escaped(path)}"
+    return path if path.isprintable() else f"/{url_escaped_path(path)}"
 
 
 def path_from_printable(text: str) -> str:
@@ -113,15 +113,15 @@ def folders_above(paths: Iterable[str]) -> set[str]:
 def similar_names(wanted: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     """Return the paths that a misspelt path probably means, likeliest first, up to `most`."""
     pool = [name for name in dict.fromkeys(names) if name != wanted]
-    kin = [name for *_, name in sorted(_closely_related_names(wanted, pool))]
-    return (kin or _names_at_small_distance(wanted, pool, most))[:most]
+    kin = [name for *_, name in sorted(_sort_keys_of_related_paths(wanted, pool))]
+    return (kin or _paths_at_small_distance(wanted, pool, most))[:most]
 
 
-def _path_names(path: str) -> list[str]:
+def _path_components(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
-def _from_url(path: str) -> str:
+def _path_of_file_url(path: str) -> str:
     """Return the path of a local `file:` URL; other text is unchanged. Raises `BadPath` for other hosts."""
     match = _FILE_URL.fullmatch(path)
     if match is None:
@@ -137,7 +137,7 @@ def _without_percent_escapes(path: str) -> str:
     return unquote(path, errors="surrogateescape")
 
 
-def _refuse_unwritable(path: str, plain: str) -> None:
+def _check_storable_name(path: str, plain: str) -> None:
     """Raise `BadPath` for control characters, invalid Unicode, or names too long for a file system."""
     if _CONTROL.search(plain):
         raise BadPath(path, "contains a control character", "Write the name without it.")
@@ -149,7 +149,7 @@ def _refuse_unwritable(path: str, plain: str) -> None:
         raise BadPath(path, f"has a name longer than {MAX_NAME_BYTES} bytes")
 
 
-def _refuse_foreign(path: str, below: str) -> None:
+def _check_no_foreign_syntax(path: str, below: str) -> None:
     """Raise `BadPath` for paths with a special meaning for a shell, a browser or Windows, such as `~/a`."""
     if below.startswith("~"):
         raise BadPath(path, "starts at a home folder")
@@ -166,7 +166,7 @@ def _refuse_foreign(path: str, below: str) -> None:
 
 def _climbing_path_error(path: str, plain: str) -> BadPath:
     straight: list[str] = []
-    for name in _path_names(plain):
+    for name in _path_components(plain):
         if name != "..":
             straight.append(name)
         elif straight:
@@ -178,7 +178,7 @@ def _climbing_path_error(path: str, plain: str) -> BadPath:
     return BadPath(path, "contains `..`, which may not lead where it seems to", hint)
 
 
-def _closely_related_names(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
+def _sort_keys_of_related_paths(wanted: str, names: list[str]) -> Iterator[tuple[int, int, str]]:
     """Yield sort keys of the paths that differ from `wanted` only in case, folder or extension."""
     folder, _, base = wanted.rpartition("/")
     folders = set(folder.split("/"))
@@ -200,7 +200,7 @@ def _name_stem(base: str) -> str:
     return base.rpartition(".")[0] or base
 
 
-def _names_at_small_distance(wanted: str, names: list[str], most: int) -> list[str]:
+def _paths_at_small_distance(wanted: str, names: list[str], most: int) -> list[str]:
     """Return the paths at a small edit distance, by full path or base name, most similar first."""
     from rapidfuzz import fuzz, process
 
@@ -232,7 +232,7 @@ class PathSpec:
     last: int | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_whole_file(self) -> bool:
         """Whether the spec means the whole file, without a symbol or lines."""
         return not self.symbol and self.first is None and self.last is None
 

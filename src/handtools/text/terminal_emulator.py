@@ -53,7 +53,7 @@ def _rendered_line(line: str) -> str:
     """Return one line of output after applying its carriage returns, backspaces and erasures."""
     cells: list[str] = []
     at = 0
-    for move, piece in _cursor_moves(line):
+    for move, piece in _cursor_moves_and_texts(line):
         if move == "\r":
             at = 0
         elif move == "\b":
@@ -68,7 +68,7 @@ def _rendered_line(line: str) -> str:
     return "".join(cells).rstrip(" ") if "\r" in line else "".join(cells)
 
 
-def _cursor_moves(line: str) -> Iterator[tuple[str, str]]:
+def _cursor_moves_and_texts(line: str) -> Iterator[tuple[str, str]]:
     """Yield the cursor moves of a line, each with the text that follows it."""
     for found in re.finditer("(\r|\b|\x1b\x1b|\x1b|^)([^\r\b\x1b]*)", line):
         yield found[1], found[2]
@@ -88,7 +88,7 @@ class UnknownTerminalKey(ValueError):
     """Raised if no terminal key has the given name."""
 
 
-def key_sequence(name: str) -> str:
+def key_escape_sequence(name: str) -> str:
     """Return the characters that a terminal sends for a key such as `enter`, `up` or `ctrl-c`.
 
     Raises `UnknownTerminalKey`.
@@ -141,13 +141,13 @@ class TerminalScreen:
     """Whether the cursor is past the last column, so that the next character wraps to a new line."""
 
     def __post_init__(self) -> None:
-        self._reset()
+        self._reset_screen()
 
-    def feed(self, text: str) -> None:
+    def draw_output(self, text: str) -> None:
         """Draw output on the screen; an incomplete escape sequence at the end is dropped."""
         for token in _TOKEN.finditer(text):
             if token["text"]:
-                self._write(token["text"].translate(_BOX) if self._boxes else token["text"])
+                self._write_characters(token["text"].translate(_BOX) if self._boxes else token["text"])
             elif token["final"]:
                 self._execute_csi_sequence(token["mark"], token["numbers"], token["final"])
             elif token["set"] == "(":
@@ -157,14 +157,14 @@ class TerminalScreen:
             elif token["control"]:
                 self._execute_control_character(token["control"])
 
-    def lines(self) -> list[str]:
+    def text_lines(self) -> list[str]:
         """The lines of text on the screen, without trailing blanks and without empty lines at the end."""
         shown = ["".join(row).rstrip() for row in self._cells]
         while shown and not shown[-1]:
             shown.pop()
         return shown
 
-    def _reset(self) -> None:
+    def _reset_screen(self) -> None:
         self._cells = [self._blank_row() for _ in range(self.rows)]
         self.row = self.column = self._top = 0
         self._bottom = self.rows - 1
@@ -173,15 +173,15 @@ class TerminalScreen:
     def _blank_row(self) -> list[str]:
         return [" "] * self.columns
 
-    def _write(self, text: str) -> None:
+    def _write_characters(self, text: str) -> None:
         for character in text:
-            width = _width(character)
+            width = _cell_width(character)
             if not width:
                 self._add_combining_mark(character)
                 continue
             if self._wraps or self.column + width > self.columns:
                 self.column = 0
-                self._feed_line()
+                self._move_to_next_line()
             self._wraps = False
             row = self._cells[self.row]
             row[self.column] = character
@@ -200,14 +200,14 @@ class TerminalScreen:
         if character == "\r":
             self.column = 0
         elif character in "\n\v\f":
-            self._feed_line()
+            self._move_to_next_line()
         elif character == "\b":
             self.column = max(self.column - 1, 0)
         elif character == "\t":
             self.column = min((self.column // _TAB + 1) * _TAB, self.columns - 1)
         self._wraps = False
 
-    def _feed_line(self) -> None:
+    def _move_to_next_line(self) -> None:
         if self.row == self._bottom:
             self._scroll(1)
         else:
@@ -225,10 +225,10 @@ class TerminalScreen:
         elif code == "8":
             self._move_cursor(*self._saved)
         elif code == "c":
-            self._reset()
+            self._reset_screen()
         elif code in {"D", "E"}:
             self.column = 0 if code == "E" else self.column
-            self._feed_line()
+            self._move_to_next_line()
         elif code == "M":
             if self.row == self._top:
                 self._scroll(-1)
@@ -279,9 +279,9 @@ class TerminalScreen:
             case "@" | "P":
                 self._shift_cells(count if final == "@" else -count)
             case "X":
-                self._blank_cells(count)
+                self._erase_cells(count)
             case "r":
-                self._set_region(given)
+                self._set_scroll_region(given)
 
     def _switch_alternate_screen(self, modes: list[int], *, on: bool) -> None:
         """Switch to the alternate screen, on which editors and pagers draw, or back."""
@@ -329,18 +329,18 @@ class TerminalScreen:
             del row[self.column : self.column - count]
         self._cells[self.row] = (row + self._blank_row())[: self.columns]
 
-    def _set_region(self, given: list[int]) -> None:
+    def _set_scroll_region(self, given: list[int]) -> None:
         top, bottom = (given[0] or 1) - 1, (given[1] if len(given) > 1 else 0) or self.rows
         if top < bottom <= self.rows:
             self._top, self._bottom = top, bottom - 1
             self._move_cursor(0, 0)
 
-    def _blank_cells(self, count: int) -> None:
+    def _erase_cells(self, count: int) -> None:
         end = min(self.column + count, self.columns)
         self._cells[self.row][self.column : end] = [" "] * (end - self.column)
 
 
-def _width(character: str) -> int:
+def _cell_width(character: str) -> int:
     if character.isascii():
         return 1
     if unicodedata.combining(character) or character in "\u200b\u200d\ufe0f":

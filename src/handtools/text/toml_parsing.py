@@ -84,7 +84,7 @@ def toml_key_lines(text: str) -> dict[KeyPath, int]:
         except (ValueError, RecursionError):
             continue
         if pending.lstrip().startswith("["):
-            table = _table_path(statement, tables)
+            table = _path_of_table_header(statement, tables)
             found.setdefault(table, start)
         else:
             for path in _key_paths(statement):
@@ -93,7 +93,7 @@ def toml_key_lines(text: str) -> dict[KeyPath, int]:
     return found
 
 
-def _table_path(header: dict[str, Any], tables: dict[KeyPath, int]) -> KeyPath:
+def _path_of_table_header(header: dict[str, Any], tables: dict[KeyPath, int]) -> KeyPath:
     """Return the path of the table that a header opens; `tables` has each table array's last index."""
     path: KeyPath = ()
     value: Any = header

@@ -42,13 +42,13 @@ def clip_text(
         return ClippedText(text, height, height, size, size, clipped=False)
     head = tail = mark = ""
     if keep == "head":
-        head = _head(text, max_lines, max_bytes)
+        head = _head_within_limits(text, max_lines, max_bytes)
     elif keep == "tail":
-        tail = _tail(text, max_lines, max_bytes)
+        tail = _tail_within_limits(text, max_lines, max_bytes)
     else:
-        head = _head(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
+        head = _head_within_limits(text, (max_lines + 1) // 2, (max_bytes + 1) // 2)
         rest = text[len(head) :]
-        tail = _tail(rest, max_lines - lines.count_lines(head), max_bytes - _utf8_size(head))
+        tail = _tail_within_limits(rest, max_lines - lines.count_lines(head), max_bytes - _utf8_size(head))
     # The head and tail of one long line count as one line.
     shown_lines = min(lines.count_lines(head) + lines.count_lines(tail), height)
     shown_bytes = _utf8_size(head) + _utf8_size(tail)
@@ -76,7 +76,7 @@ def clip_line(line: str, max_chars: int, *, around: int | None = None, part: boo
     return f"{before}{line[start:end]}{after}"
 
 
-def one_line(text: str, max_chars: int | None = None) -> str:
+def collapse_to_one_line(text: str, max_chars: int | None = None) -> str:
     """Collapse all white space in a text to single spaces; cut it at `max_chars` with an ellipsis."""
     flat = " ".join(text.split())
     return flat if max_chars is None or len(flat) <= max_chars else f"{flat[: max_chars - 1]}…"
@@ -84,26 +84,26 @@ def one_line(text: str, max_chars: int | None = None) -> str:
 
 def sanitized_line(text: str, max_chars: int) -> str:
     """Return untrusted text as one line, without characters that move the cursor or change text direction."""
-    return one_line(_UNSEEN.sub(" ", text))[:max_chars]
+    return collapse_to_one_line(_UNSEEN.sub(" ", text))[:max_chars]
 
 
 def _omission_note(head: str, left_lines: int, left_bytes: int) -> str:
     """Return the line that says how many lines and bytes were left out."""
     facts = f"{left_lines} lines, {left_bytes} bytes" if left_lines else f"{left_bytes} bytes"
-    start = "\n" if head and not lines.line_ending_of(head) else ""
+    start = "\n" if head and not lines.ending_of_line(head) else ""
     return f"{start}[… {facts} left out …]\n"
 
 
-def _head(text: str, max_lines: int, max_bytes: int) -> str:
-    kept = _first_bytes(text, max_bytes)
+def _head_within_limits(text: str, max_lines: int, max_bytes: int) -> str:
+    kept = _prefix_within_bytes(text, max_bytes)
     rows = lines.split_lines(kept)
     if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(kept)):
         rows.pop()
     return "".join(rows[: max(max_lines, 0)])
 
 
-def _tail(text: str, max_lines: int, max_bytes: int) -> str:
-    kept = _last_bytes(text, max_bytes)
+def _tail_within_limits(text: str, max_lines: int, max_bytes: int) -> str:
+    kept = _suffix_within_bytes(text, max_bytes)
     rows = lines.split_lines(kept)
     if len(kept) < len(text) and len(rows) > 1 and not _ends_line(text, len(text) - len(kept)):
         del rows[0]
@@ -116,16 +116,16 @@ def _ends_line(text: str, offset: int) -> bool:
 
 
 def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(_encoded(text))
+    return len(text) if text.isascii() else len(_encode_utf8(text))
 
 
-def _encoded(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _first_bytes(text: str, max_bytes: int) -> str:
+def _prefix_within_bytes(text: str, max_bytes: int) -> str:
     """Return the longest prefix of a text that fits a number of bytes in UTF-8."""
-    data = _encoded(text[: max(max_bytes, 0)])
+    data = _encode_utf8(text[: max(max_bytes, 0)])
     end = max_bytes
     if len(data) <= end:
         return text[: max(max_bytes, 0)]
@@ -134,10 +134,10 @@ def _first_bytes(text: str, max_bytes: int) -> str:
     return data[:end].decode("utf-8", "surrogatepass")
 
 
-def _last_bytes(text: str, max_bytes: int) -> str:
+def _suffix_within_bytes(text: str, max_bytes: int) -> str:
     """Return the longest suffix of a text that fits a number of bytes in UTF-8."""
     near = text[max(len(text) - max_bytes, 0) :]
-    data = _encoded(near)
+    data = _encode_utf8(near)
     start = len(data) - max_bytes
     if start <= 0:
         return near

@@ -7,7 +7,7 @@ from handtools.core.context import Context
 from handtools.core.errors import CallbackFailed, Denied, InvalidInput, NotFound, TooLarge, WrongKind
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.text.media_type_sniffing import MediumKind, medium_kind_of, sniff_media_type
+from handtools.text.media_type_sniffing import MediumKind, medium_kind_of_media_type, sniff_media_type
 
 MAX_MB = 50
 MAX_FILES = 10
@@ -81,7 +81,7 @@ def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
         name=name,
         path=path,
         data=data,
-        kind=medium_kind_of(kind),
+        kind=medium_kind_of_media_type(kind),
         media_type=kind,
         title=params.title or name,
         description=params.description,

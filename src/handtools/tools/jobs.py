@@ -16,7 +16,7 @@ from handtools.text.terminal_emulator import (
     TerminalScreen,
     UnknownTerminalKey,
     decode_output,
-    key_sequence,
+    key_escape_sequence,
     plain_output,
 )
 from handtools.tools.commands.exit_text import changes_and_notes
@@ -91,7 +91,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
 
 def _text_to_type(params: JobsParams) -> str:
     try:
-        return params.text + "".join(key_sequence(key) for key in params.keys)
+        return params.text + "".join(key_escape_sequence(key) for key in params.keys)
     except UnknownTerminalKey as unknown:
         hint = f"Keys: {', '.join(KEY_NAMES_IN_HINT)}."
         raise InvalidInput(f"Unknown key {unknown}.", hint=hint) from None
@@ -146,8 +146,8 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
         )
     page = await ctx.commands.page(job.id, max(job.output.bytes - SCREEN_BYTES, 0), SCREEN_BYTES)
     screen = TerminalScreen(*job.terminal)
-    screen.feed(decode_output(page.data, starts=page.start == 0))
-    shown = screen.lines() or ["(The screen is empty.)"]
+    screen.draw_output(decode_output(page.data, starts=page.start == 0))
+    shown = screen.text_lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor at line {screen.row + 1}, column {screen.column + 1}.)"
     said = [*shown, cursor, _row(job), *await _changes_and_notes(ctx, job)]
     return Result("\n".join(said), _details(job, page.cursor))

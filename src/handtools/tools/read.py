@@ -60,9 +60,13 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     shown: list[str] = []
     for path in (params.path, *params.also):
         left = len(params.also) - len(views)
-        views.append(await _one_of_several(ctx, params, path, budget.keeping(LEFT_OUT_PART_TOKENS * left)))
+        views.append(
+            await _one_of_several(
+                ctx, params, path, budget.with_tokens_reserved(LEFT_OUT_PART_TOKENS * left)
+            )
+        )
         shown.append(f"== {views[-1].facts.path} ==\n{views[-1].text}")
-        budget = budget.less(shown[-1])
+        budget = budget.budget_after_text(shown[-1])
     details = ReadDetails(**dict(views[0].facts), also=[piece.facts for piece in views[1:]])
     images = (image for piece in views for image in piece.images)
     return Result((Text("\n\n".join(shown)), *images), details)
@@ -89,7 +93,7 @@ async def _read_part(ctx: Context, params: ReadParams, text: str, budget: ReadBu
         return await _view_request(ctx, params, wanted, budget, first=text == params.path).read_view()
     except NotFound:
         # A file name may end like a range: an existing file takes precedence.
-        if wanted.whole or await ctx.files.facts(text) is None:
+        if wanted.is_whole_file or await ctx.files.facts(text) is None:
             raise
         return await _view_request(
             ctx, params, PathSpec(text), budget, first=text == params.path

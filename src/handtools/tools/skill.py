@@ -8,7 +8,7 @@ from handtools.core.result import Result
 from handtools.core.skills import Skill, SkillFileList, nearest_skill_per_name, skill_listing
 from handtools.core.tool import tool
 from handtools.text.encoding import decode
-from handtools.text.frontmatter import read_frontmatter
+from handtools.text.frontmatter import parse_frontmatter
 from handtools.text.paths import similar_names
 
 DEFAULT_CONTEXT_TOKENS = 200_000
@@ -58,7 +58,7 @@ async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     if wanted is None:
         raise _unknown_skill_error(params.name, [each.name for each in found])
     data = await ctx.files.read(wanted.file, size=MAX_SKILL_FILE_BYTES)
-    body = read_frontmatter(decode(data).body).body
+    body = parse_frontmatter(decode(data).body).body
     bundle = await ctx.skills.bundle(wanted)
     files = [f"{wanted.folder}/{facts.path}" for facts in bundle.files]
     details = SkillDetails(skills=[_entry(wanted)], files=files, left_out=int(bundle.more))

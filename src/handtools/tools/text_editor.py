@@ -120,7 +120,7 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     first, last = _checked_view_range(params.view_range, len(rows))
     shown = rows[first - 1 : last]
     details.file_content = _content_for_details("".join(shown))
-    text = lines.number_lines(shown, first) if rows else ""
+    text = lines.render_numbered_lines(shown, first) if rows else ""
     if most is not None and len(text) > most:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
         text = text[:most] + note
@@ -203,7 +203,7 @@ async def _undo_edit(ctx: Context, params: TextEditorParams) -> Result[TextEdito
         return Result(f"Last edit to {params.path} undone: it had created the file.{when}", details)
     body = (await Draft.read(ctx.files, params.path)).body
     details.file_content = _content_for_details(body)
-    rows = lines.number_lines(lines.split_lines(body), 1)
+    rows = lines.render_numbered_lines(lines.split_lines(body), 1)
     return Result(f"Last edit to {params.path} undone.{when} With line numbers:\n{rows}\n", details)
 
 
@@ -216,7 +216,7 @@ async def _apply_draft(
     if params.command != "create" and line is not None:
         rows, first = lines.split_lines(draft.body), max(line - EDIT_CONTEXT_LINES, 1)
         height = draft.diff().count("\n+")
-        shown = lines.number_lines(rows[first - 1 : line + height + EDIT_CONTEXT_LINES - 1], first)
+        shown = lines.render_numbered_lines(rows[first - 1 : line + height + EDIT_CONTEXT_LINES - 1], first)
         text = f"{text}\nThe lines around the change:\n{shown}\n"
     new = params.file_text if params.command == "create" else params.insert_text or params.new_str
     details = TextEditorDetails(

@@ -2,7 +2,7 @@
 
 from handtools.text.encoding import decode, is_binary, without_surrogates
 from handtools.text.lines import split_lines
-from handtools.text.media_type_sniffing import medium_kind_of, sniff_media_type
+from handtools.text.media_type_sniffing import medium_kind_of_media_type, sniff_media_type
 
 SEEDS = [
     "caf\u00e9 na\u00efve".encode(), "caf\u00e9".encode("latin-1"), "\ufeffa".encode("utf-16"), "a\u3042".encode("utf-16-le"),
@@ -32,4 +32,4 @@ def fuzz(data):
     without_surrogates(found.body).encode()
     is_binary(data)
     for path in ("a", "a.py", "a.svg", "a.docx"):
-        medium_kind_of(sniff_media_type(path, data))
+        medium_kind_of_media_type(sniff_media_type(path, data))

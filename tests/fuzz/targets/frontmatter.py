@@ -3,7 +3,7 @@
 import json
 import re
 
-from handtools.text.frontmatter import read_frontmatter
+from handtools.text.frontmatter import parse_frontmatter
 from tests.fuzz.drawn_values import DrawnValues, text_of
 
 SEEDS = [
@@ -40,7 +40,7 @@ FOUND = {
 
 def fuzz(data):
     if data[:1] != b"\0":
-        found = read_frontmatter(text_of(data[1:]))
+        found = parse_frontmatter(text_of(data[1:]))
         for key, value in found.fields.items():
             assert isinstance(key, str)
             assert isinstance(value, str | list | dict)
@@ -52,7 +52,7 @@ def fuzz(data):
         number = len(fields)
         fields[f"key {number}"] = drawn.text()
     rows = [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
-    found = read_frontmatter("\n".join(["---", *rows, "---", "body"]))
+    found = parse_frontmatter("\n".join(["---", *rows, "---", "body"]))
     assert found.body == "body"
     assert not found.problems
     assert found.fields == {key: _HALF.sub("\ufffd", value) for key, value in fields.items()}

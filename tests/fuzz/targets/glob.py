@@ -68,7 +68,7 @@ def fuzz(data):
             for folder in (False, True):
                 expected = any(glob.matches(path, folder=folder) for glob in readable)
                 assert whole.matches(path, folder=folder) == expected, path
-                assert (whole.which(path, folder=folder) is not None) == expected
+                assert (whole.first_matching_pattern(path, folder=folder) is not None) == expected
                 assert not expected or path in possible
     try:
         PathSelection(patterns)

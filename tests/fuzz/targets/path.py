@@ -5,7 +5,7 @@ from handtools.text.paths import (
     file_url,
     parse_path_spec,
     similar_names,
-    url_escaped,
+    url_escaped_path,
     workspace_relative,
 )
 from tests.fuzz.drawn_values import texts_of
@@ -50,5 +50,5 @@ def fuzz(data):
     assert ".." not in plain.split("/")
     assert "\0" not in plain
     assert workspace_relative(plain, "/w") == plain
-    url_escaped(plain)
+    url_escaped_path(plain)
     file_url(f"/w/{plain}")

@@ -4,7 +4,7 @@ from handtools.text.terminal_emulator import (
     TerminalScreen,
     UnknownTerminalKey,
     decode_output,
-    key_sequence,
+    key_escape_sequence,
     plain_output,
 )
 from tests.fuzz.drawn_values import DrawnValues
@@ -33,12 +33,12 @@ def fuzz(data):
     left = set(plain_output(text)) - {"\n", "\t"}
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in left)
     screen = TerminalScreen(rows, columns)
-    screen.feed(text)
-    assert len(screen.lines()) <= rows
+    screen.draw_output(text)
+    assert len(screen.text_lines()) <= rows
     assert 0 <= screen.row < rows
     assert 0 <= screen.column <= columns
     assert all(len(row) == columns for row in screen._cells)
     try:
-        key_sequence(text[:20])
+        key_escape_sequence(text[:20])
     except UnknownTerminalKey:
         return

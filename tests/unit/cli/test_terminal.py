@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.cli.terminal import coloured_diff, make_plain_table, one_line, stdout_console
+from handtools.cli.terminal import collapse_to_one_line, coloured_diff, make_plain_table, stdout_console
 
 
 @given(st.text(), st.integers(2, 80))
 def test_a_cell_is_one_line_and_no_longer_than_it_may_be(text, most):
-    cell = one_line(text, most)
+    cell = collapse_to_one_line(text, most)
     assert "\n" not in cell
     assert len(cell) <= most
 

@@ -10,7 +10,7 @@ from handtools.core.skills import (
     skill_from_frontmatter,
     skill_listing,
 )
-from handtools.text.frontmatter import read_frontmatter
+from handtools.text.frontmatter import parse_frontmatter
 from handtools.text.token_estimate import estimate_tokens
 
 
@@ -21,7 +21,7 @@ def skill(head, name="make-tea", body="", **facts):
         "location": f"file:///w/{name}",
     }
     return skill_from_frontmatter(
-        read_frontmatter(f"---\n{head}\n---\n{body}"), name, **(given_facts | facts)
+        parse_frontmatter(f"---\n{head}\n---\n{body}"), name, **(given_facts | facts)
     )
 
 

@@ -12,7 +12,7 @@ from handtools.text.changed_files import (
     MAX_NAMES_PER_FOLDER,
     ChangedFile,
     changed_files_text,
-    derived_folder,
+    enclosing_derived_folder,
 )
 from handtools.text.token_estimate import estimate_tokens
 
@@ -87,7 +87,7 @@ def test_a_single_ignored_file_is_named():
     ],
 )
 def test_what_tools_fill_by_themselves_goes_by_the_folders_name(path, folder):
-    assert derived_folder(path) == folder
+    assert enclosing_derived_folder(path) == folder
 
 
 names = st.sampled_from(["a", "b", "c", "src", "lib", "node_modules", "x.py", "y.py"])
@@ -102,7 +102,7 @@ def test_nothing_is_lost_and_the_sentence_stays_short(touched: dict[str, str], i
     kept = [path for path in touched if not any(other.startswith(f"{path}/") for other in touched)]
     assert _counted(text) == len(kept)
     assert estimate_tokens(text) < 60 + MAX_CHANGED_FILE_ROWS * MAX_NAMES_PER_FOLDER * 24
-    shown = [path for path in kept if path not in ignored and not derived_folder(path)]
+    shown = [path for path in kept if path not in ignored and not enclosing_derived_folder(path)]
     if len(shown) == 1:
         assert f"{touched[shown[0]]} {shown[0]}" in text
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.frontmatter import read_frontmatter, split_at_commas
+from handtools.text.frontmatter import parse_frontmatter, split_at_outer_commas
 
 SIGNS = string.ascii_letters + string.digits + "äß漢😀" + "'\"\\:#-[]{}&*!|>%@`,.?~=<$ \n"
 PRINTABLE = st.text(SIGNS, max_size=120)
@@ -28,7 +28,7 @@ VALUES = st.one_of(
 
 
 def head(text):
-    return read_frontmatter(f"---\n{text}\n---\nbody\n")
+    return parse_frontmatter(f"---\n{text}\n---\nbody\n")
 
 
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=4), st.sampled_from([None, "'", '"', "|", ">"]))
@@ -54,7 +54,7 @@ def test_what_a_yaml_writer_wrote_in_one_line_comes_back(inner, items):
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_an_error(text):
     for whole in (text, f"---\n{text}", f"---\n{text}\n---\n", f"---\nkey: {text}\n---\n"):
-        read = read_frontmatter(whole)
+        read = parse_frontmatter(whole)
         assert isinstance(read.fields, dict)
 
 
@@ -123,32 +123,32 @@ def test_what_yaml_refuses_is_read_as_meant_and_named(text, fields, problem):
 
 
 def test_a_file_without_a_head_is_all_body():
-    read = read_frontmatter("# Title\n\ntext\n")
+    read = parse_frontmatter("# Title\n\ntext\n")
     assert (read.fields, read.body) == ({}, "# Title\n\ntext\n")
     assert read.problems == ("There is no frontmatter between `---` lines.",)
 
 
 def test_a_head_without_an_end_is_named_and_nothing_is_lost():
-    read = read_frontmatter("---\nname: a\n\ntext\n")
+    read = parse_frontmatter("---\nname: a\n\ntext\n")
     assert read.fields == {}
     assert "text" in read.body
     assert "no closing" in read.problems[0]
 
 
 def test_a_byte_order_mark_and_blank_lines_before_the_head_do_no_harm():
-    read = read_frontmatter("\ufeff\n---\nname: a\n---\ntext")
+    read = parse_frontmatter("\ufeff\n---\nname: a\n---\ntext")
     assert read.fields == {"name": "a"}
     assert "first line" in read.problems[0]
 
 
 def test_a_head_that_is_no_head_any_more_is_not_read():
-    read = read_frontmatter("---\n" + "a: b\n" * 20_000 + "---\n")
+    read = parse_frontmatter("---\n" + "a: b\n" * 20_000 + "---\n")
     assert read.fields == {}
     assert "64,000" in read.problems[0]
 
 
 def test_commas_in_braces_do_not_split():
-    assert list(split_at_commas("*.{ts,tsx}, 'a, b',c")) == ["*.{ts,tsx}", " 'a, b'", "c"]
+    assert list(split_at_outer_commas("*.{ts,tsx}, 'a, b',c")) == ["*.{ts,tsx}", " 'a, b'", "c"]
 
 
 @pytest.mark.parametrize(
@@ -173,6 +173,6 @@ def test_no_head_takes_long(head_text):
 
 def test_no_row_of_spaces_takes_long():
     started = time.process_time()
-    found = read_frontmatter(f"---\na{' ' * 60_000}b\nname   : x\n---\n")
+    found = parse_frontmatter(f"---\na{' ' * 60_000}b\nname   : x\n---\n")
     assert time.process_time() - started < 4
     assert found.fields == {"name": "x"}

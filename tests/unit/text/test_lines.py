@@ -65,26 +65,26 @@ def test_both_characters_of_a_pair_are_on_the_line_they_end():
 
 
 def test_offsets_of_lines_beyond_the_end_are_the_end():
-    assert lines.offset_of_line("a\nb", 9) == 3
-    assert lines.offset_of_line("a\rb", 9) == 3
+    assert lines.start_offset_of_line_number("a\nb", 9) == 3
+    assert lines.start_offset_of_line_number("a\rb", 9) == 3
 
 
 def test_lines_count_from_one():
     with pytest.raises(ValueError, match="numbered from 1"):
-        lines.offset_of_line("a", 0)
+        lines.start_offset_of_line_number("a", 0)
 
 
 def test_numbered_rows_have_width_six_and_a_tab():
-    assert lines.number_lines(["a\n", "b"], 9) == "9\ta\n10\tb"
-    assert lines.number_lines(["x"], 1_000_000) == "1000000\tx"
+    assert lines.render_numbered_lines(["a\n", "b"], 9) == "9\ta\n10\tb"
+    assert lines.render_numbered_lines(["x"], 1_000_000) == "1000000\tx"
 
 
 def test_numbered_rows_lose_the_end_of_their_line_whatever_it_is():
-    assert lines.number_lines(["a\r\n", "b\r", "c\n", "d"], 1) == ("1\ta\n2\tb\n3\tc\n4\td")
+    assert lines.render_numbered_lines(["a\r\n", "b\r", "c\n", "d"], 1) == ("1\ta\n2\tb\n3\tc\n4\td")
 
 
 def test_a_carriage_return_inside_a_given_line_stays():
-    assert lines.number_lines(["a\rb\n"], 1) == "1\ta\rb"
+    assert lines.render_numbered_lines(["a\rb\n"], 1) == "1\ta\rb"
 
 
 def test_adopting_an_end_replaces_every_other():

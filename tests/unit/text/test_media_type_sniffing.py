@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtools.text.media_type_sniffing import UNKNOWN_MEDIA_TYPE, medium_kind_of, sniff_media_type
+from handtools.text.media_type_sniffing import (
+    UNKNOWN_MEDIA_TYPE,
+    medium_kind_of_media_type,
+    sniff_media_type,
+)
 
 PNG, JPEG = b"\x89PNG\r\n\x1a\n" + bytes(20), b"\xff\xd8\xff\xe0" + bytes(20)
 WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -49,14 +53,14 @@ WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 )  # fmt: skip
 def test_content_decides(path, head, type_, kind):
     assert sniff_media_type(path, head) == type_
-    assert medium_kind_of(type_) == kind
+    assert medium_kind_of_media_type(type_) == kind
 
 
 @given(st.text(max_size=20), st.binary(max_size=200))
 def test_any_bytes_are_something(path, head):
     found = sniff_media_type(path, head)
     assert found.count("/") == 1
-    assert medium_kind_of(found) in {"image", "video", "audio", "document", "other"}
+    assert medium_kind_of_media_type(found) in {"image", "video", "audio", "document", "other"}
 
 
 @given(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text.lines import split_lines
-from handtools.text.numbered_page import ReadBudget, RequestedLines, lines_that_fit, number_page
+from handtools.text.numbered_page import ReadBudget, RequestedLines, lines_that_fit, render_numbered_page
 from handtools.text.token_estimate import estimate_tokens
 
 ROOMY = ReadBudget(1000, 100_000)
@@ -37,7 +37,7 @@ def test_a_span_that_means_no_line_says_why(span, word):
 
 
 def test_an_empty_text_has_a_page_that_says_so():
-    shown = number_page([], (1, 0), 0, ROOMY, max_chars=100)
+    shown = render_numbered_page([], (1, 0), 0, ROOMY, max_chars=100)
     assert (shown.text, shown.clipped) == ("(The file is empty.)", False)
 
 
@@ -68,8 +68,8 @@ def test_following_the_footer_shows_every_line_once(total, most, limit):
     lines = split_lines("".join(f"line {n}\n" for n in range(1, total + 1)))
     seen, first = [], 1
     while first <= total:
-        start, last = RequestedLines(first, None, limit).within(total)
-        shown = number_page(
+        start, last = RequestedLines(first, None, limit).first_and_last_line(total)
+        shown = render_numbered_page(
             lines[start - 1 :], (start, last), total, ReadBudget(most, 10_000), max_chars=100
         )
         seen += range(shown.first, shown.end + 1)
@@ -80,6 +80,6 @@ def test_following_the_footer_shows_every_line_once(total, most, limit):
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_budget_only_shrinks(first, second):
-    left = ReadBudget(5, 200, 50).less(first)
-    assert left.less(second).bytes <= left.bytes
-    assert not left.is_spent or not ReadBudget(5, 200, 50).less(first).holds("x" * 500)
+    left = ReadBudget(5, 200, 50).budget_after_text(first)
+    assert left.budget_after_text(second).bytes <= left.bytes
+    assert not left.is_spent or not ReadBudget(5, 200, 50).budget_after_text(first).has_room_for("x" * 500)

@@ -38,4 +38,4 @@ def test_any_text_is_a_target_whose_path_begins_it(text):
 @given(st.text(alphabet=st.characters(exclude_characters=":"), min_size=1))
 def test_without_a_colon_the_text_is_the_path(text):
     assert parse_path_spec(text) == PathSpec(text)
-    assert parse_path_spec(text).whole
+    assert parse_path_spec(text).is_whole_file

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools.text.terminal_emulator import UnknownTerminalKey, key_sequence
+from handtools.text.terminal_emulator import UnknownTerminalKey, key_escape_sequence
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ from handtools.text.terminal_emulator import UnknownTerminalKey, key_sequence
     ],
 )
 def test_a_key_sends_what_a_terminal_sends(name, sent):
-    assert key_sequence(name) == sent
+    assert key_escape_sequence(name) == sent
 
 
 @pytest.mark.parametrize("name", ["", "entr", "ctrl-", "ctrl-cc", "hyper-x", "x"])
 def test_an_unknown_key_is_refused(name):
     with pytest.raises(UnknownTerminalKey):
-        key_sequence(name)
+        key_escape_sequence(name)

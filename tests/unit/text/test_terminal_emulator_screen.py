@@ -7,8 +7,8 @@ from handtools.text.terminal_emulator import TerminalScreen
 
 def shown(text: str, rows: int = 4, columns: int = 10) -> list[str]:
     screen = TerminalScreen(rows, columns)
-    screen.feed(text)
-    return screen.lines()
+    screen.draw_output(text)
+    return screen.text_lines()
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_the_screen_after_some_output(text, lines):
 
 def test_the_cursor_is_where_the_next_character_goes():
     screen = TerminalScreen(4, 10)
-    screen.feed("ab\r\nc")
+    screen.draw_output("ab\r\nc")
     assert (screen.row, screen.column) == (1, 1)

@@ -23,7 +23,7 @@ from handtools.core.dialects.dialect_tool import (
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.text.patch_model import patch_of_one_file
+from handtools.text.patch_model import begin_patch_text
 
 MEMORY_FOLDER = "memories"
 """Workspace folder for `/memories`."""
@@ -74,10 +74,10 @@ def _calls_for_memory(args: Args) -> OurCalls:
     if command == "delete":
         if ours["path"] == MEMORY_FOLDER:
             raise InvalidInput("/memories itself can't be deleted.", hint="Delete the files in it.")
-        result = yield "patch", {"patch": patch_of_one_file("Delete", ours["path"])}
+        result = yield "patch", {"patch": begin_patch_text("Delete", ours["path"])}
         return with_text(result, f"Deleted {args['path']}.") if result.ok else result
     if command == "rename":
-        moved = patch_of_one_file("Update", ours["old_path"], move_to=ours["new_path"])
+        moved = begin_patch_text("Update", ours["old_path"], move_to=ours["new_path"])
         result = yield "patch", {"patch": moved}
         done = f"Renamed {args['old_path']} to {args['new_path']}."
         return with_text(result, done) if result.ok else result

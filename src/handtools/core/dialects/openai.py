@@ -27,7 +27,7 @@ from handtools.core.dialects.dialect_tool import (
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
-from handtools.text.patch_model import patch_of_one_file
+from handtools.text.patch_model import begin_patch_text
 
 PATCH_GRAMMAR = """\
 start: opening section+ closing
@@ -63,7 +63,7 @@ def _apply_patch(args: Args) -> OurCalls:
     kind, path, diff = operation["type"], operation["path"], operation.get("diff")
     if diff is None and kind != "delete_file":
         raise InvalidInput(f"`operation.diff` is missing for {kind}.", hint="Send the diff too.")
-    result = yield "patch", {"patch": patch_of_one_file(PATCH_ACTIONS[kind], path, diff or "")}
+    result = yield "patch", {"patch": begin_patch_text(PATCH_ACTIONS[kind], path, diff or "")}
     status = "completed" if result.ok else "failed"
     return _result_with_json_text(result, type="apply_patch_call_output", status=status, output=result.text)
 

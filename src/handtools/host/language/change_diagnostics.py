@@ -26,7 +26,7 @@ from handtools.host.language.server_process import ServerLost
 from handtools.host.search.ripgrep_process import find_ripgrep
 from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 from handtools.text.diffs.alignment import align_lines
-from handtools.text.diffs.unified_diff import changed_rows
+from handtools.text.diffs.unified_diff import rows_around_changes
 
 MAX_CHECKED_FILES = 20
 """At most this many files of a change are checked; a command may change thousands."""
@@ -351,7 +351,7 @@ def _definition_lines(symbol: Symbol) -> DefinitionLines:
 
 def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[ChangedLines]]:
     """The line ranges that a change removed, and those that it added."""
-    window = changed_rows(before, after)
+    window = rows_around_changes(before, after)
     was, now = [], []
     for edit in align_lines(window.old, window.new):
         old, new = window.old[edit.start_a : edit.end_a], window.new[edit.start_b : edit.end_b]

@@ -14,7 +14,7 @@ from handtools.core.media import MediaPreview
 from handtools.host.media import UNREADABLE_HINT
 from handtools.text.encoding import decode
 from handtools.text.plurals import number_with_noun
-from handtools.text.truncation import one_line
+from handtools.text.truncation import collapse_to_one_line
 
 TABLE_PREVIEW_ROWS = 10
 TABLE_CELL_CHARS = 80
@@ -129,4 +129,4 @@ def _rows_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def _cell_text(value: Any) -> str:
     text = f"({len(value)} bytes)" if isinstance(value, bytes) else "" if value is None else str(value)
-    return one_line(text, TABLE_CELL_CHARS)
+    return collapse_to_one_line(text, TABLE_CELL_CHARS)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from handtools.core.syntax import SymbolKind
-from handtools.text.truncation import one_line
+from handtools.text.truncation import collapse_to_one_line
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -138,7 +138,7 @@ def node_text_as_name(node: "SgNode | None") -> SymbolName | None:
     if node is None:
         return None
     text = node.text()
-    return SymbolName(text if text.isidentifier() else one_line(text, SYMBOL_NAME_CHARS), node)
+    return SymbolName(text if text.isidentifier() else collapse_to_one_line(text, SYMBOL_NAME_CHARS), node)
 
 
 def node_kind_rule(*names: str) -> AstGrepRule:

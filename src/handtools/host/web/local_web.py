@@ -24,7 +24,7 @@ from handtools.core.web import (
 )
 from handtools.host.web.page_cache import CachedPage, PageCache
 from handtools.host.web.request_limits import RateLimiter, ResponseLimits
-from handtools.text.web.host_access import ip_address_refusal, ip_literal, is_this_machine
+from handtools.text.web.host_access import ip_address_refusal, ip_literal, is_address_of_this_machine
 from handtools.text.web.url import Url
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _refusal_reason(address: str, url: Url, opens: HostIsListed) -> str:
         return ""
     # The owner of a name can point it to any address, except for `localhost`, which is always this machine.
     own = url.host == "localhost" or url.host.endswith(".localhost")
-    return "" if own and is_this_machine(address) and opens(url.host, url.port) else reason
+    return "" if own and is_address_of_this_machine(address) and opens(url.host, url.port) else reason
 
 
 REQUIRED_WEB_LIBRARIES = ("httpcore2", "html_to_markdown")

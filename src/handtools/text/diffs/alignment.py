@@ -99,7 +99,7 @@ class LineEdit(NamedTuple):
 def align_lines(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Align two lists of lines by a longest common subsequence and return the changed regions, in order."""
     a, b = list(a), list(b)
-    head, tail = _shared_ends(a, b)
+    head, tail = _shared_prefix_and_suffix_lengths(a, b)
     ids: dict[str, int] = {}
     middle_a = [ids.setdefault(line, len(ids)) for line in a[head : len(a) - tail]]
     middle_b = [ids.setdefault(line, len(ids)) for line in b[head : len(b) - tail]]
@@ -129,7 +129,7 @@ def _match_ends_then_middle(
     a: LineIds, b: LineIds, cut: Callable[[LineIds, LineIds], IndexPairs]
 ) -> IndexPairs:
     """Match the common prefix and suffix of two lists directly; search only the middle for common lines."""
-    head, tail = _shared_ends(a, b)
+    head, tail = _shared_prefix_and_suffix_lengths(a, b)
     size_a, size_b = len(a) - tail, len(b) - tail
     middle = _lcs_by_best_algorithm(a[head:size_a], b[head:size_b], cut)
     pairs = [(i, i) for i in range(head)]
@@ -151,11 +151,11 @@ def _lcs_by_best_algorithm(
     if cells > _SMALL_CELLS and (near := _lcs_by_myers(a, b)) is not None:
         return near
     if cells > _TABLE_CELLS:
-        return _align_pieces(a, b, cut(a, b), partial(_match_ends_then_middle, cut=_even_cuts))
+        return _align_pieces(a, b, cut(a, b), partial(_match_ends_then_middle, cut=_cuts_into_even_parts))
     return _lcs_by_rapidfuzz(a, b)
 
 
-def _shared_ends(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
+def _shared_prefix_and_suffix_lengths(a: Sequence[object], b: Sequence[object]) -> tuple[int, int]:
     """Return the lengths of the common prefix of two sequences and of the common suffix of the rest."""
     head = _count_equal_from(a, b, 0, 0)
     return head, _count_equal_from(a[head:][::-1], b[head:][::-1], 0, 0)
@@ -192,10 +192,10 @@ def _lcs_by_hunt_szymanski(a: LineIds, b: LineIds) -> IndexPairs:
             else:
                 ends[rank] = j
                 chains[rank] = chain
-    return _pairs_of_chain(chains)
+    return _index_pairs_of_chain(chains)
 
 
-def _pairs_of_chain(chains: list[tuple[int, int, object]]) -> IndexPairs:
+def _index_pairs_of_chain(chains: list[tuple[int, int, object]]) -> IndexPairs:
     pairs: IndexPairs = []
     link: object = chains[-1] if chains else None
     while isinstance(link, tuple):
@@ -219,7 +219,7 @@ def _lcs_by_myers(a: LineIds, b: LineIds) -> IndexPairs | None:
             i = reach[origin] + (origin < diagonal)
             reach[diagonal] = i + _count_equal_from(a, b, i, i - diagonal)
         if abs(goal) <= distance and reach[goal] >= len(a):
-            return _pairs_on_path(history, goal, len(a))
+            return _index_pairs_on_path(history, goal, len(a))
     return None
 
 
@@ -232,7 +232,7 @@ def _previous_diagonal(reach: list[int], diagonal: int, distance: int) -> int:
     return diagonal + 1
 
 
-def _pairs_on_path(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
+def _index_pairs_on_path(history: list[list[int]], diagonal: int, end: int) -> IndexPairs:
     """Trace Myers' path back from its end through the stored reaches.
 
     Returns the pairs of equal lines on it.
@@ -276,7 +276,7 @@ def _cuts_at_unique_lines(a: LineIds, b: LineIds) -> IndexPairs:
     return [(places_a[i], places_b[j]) for i, j in pairs]
 
 
-def _even_cuts(a: LineIds, b: LineIds) -> IndexPairs:
+def _cuts_into_even_parts(a: LineIds, b: LineIds) -> IndexPairs:
     """Return cut points that divide both texts into equal parts, each small enough for an exact search."""
     parts = len(a) * len(b) // _TABLE_CELLS + 1
     return [(len(a) * part // parts, len(b) * part // parts) for part in range(1, parts)]

@@ -59,10 +59,10 @@ def authored_diff(base: str, versions: Iterable[TextVersion]) -> AuthoredDiff:
     known, since_others = {base: blame}, {base: blame}
     for author, text in versions:
         found = (known if author == OTHERS else since_others).get(text)
-        blame = found or blame.after(author, split_rows(text))
+        blame = found or blame.blame_after_version(author, split_rows(text))
         since_others = {} if author == OTHERS else since_others
         known[text] = since_others[text] = blame
-    hunks = [AuthoredHunk(edit, blame.authors(edit), mixed) for edit, mixed in blame.hunks]
+    hunks = [AuthoredHunk(edit, blame.authors_of_edit(edit), mixed) for edit, mixed in blame.hunks]
     return AuthoredDiff(blame.base, blame.rows, hunks)
 
 
@@ -77,12 +77,12 @@ def replace_hunks(diff: AuthoredDiff, replaced: Mapping[int, str]) -> str:
     return "".join([*parts, *diff.rows[place:]])
 
 
-def reject_hunks(diff: AuthoredDiff, rejected: Collection[int]) -> str:
+def text_with_hunks_rejected(diff: AuthoredDiff, rejected: Collection[int]) -> str:
     """Return the text with some hunks, by index, reverted to the base."""
     return replace_hunks(diff, {index: diff.base_text(diff.hunks[index]) for index in rejected})
 
 
-def group_hunks(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> list[list[int]]:
+def grouped_hunk_indexes(hunks: Sequence[AuthoredHunk], context: int = CONTEXT_ROWS) -> list[list[int]]:
     """Group the indexes of hunks that have the same authors and whose context lines touch."""
     groups: list[list[int]] = []
     for index, hunk in enumerate(hunks):
@@ -135,12 +135,12 @@ class _Blame:
         self.hunks: list[tuple[LineEdit, bool]] = []
         """The regions in which base and text differ, and whether others edited there too."""
 
-    def authors(self, edit: LineEdit) -> tuple[str, ...]:
+    def authors_of_edit(self, edit: LineEdit) -> tuple[str, ...]:
         """The authors who changed rows of a region, without `OTHERS`."""
         named = {*self.removed_by[edit.start_a : edit.end_a], *self.added_by[edit.start_b : edit.end_b]}
         return tuple(sorted(author for author in named if author))
 
-    def after(self, author: str, rows: list[str]) -> "_Blame":
+    def blame_after_version(self, author: str, rows: list[str]) -> "_Blame":
         """Return the blame after a version.
 
         Changes by others to rows that no author changed go into the base too.
@@ -150,7 +150,7 @@ class _Blame:
         blame.rows = rows
         blame.added_by = [None for _ in rows]
         place_base = place_new = 0
-        for region in _regions([edit for edit, _ in self.hunks], changes):
+        for region in _touching_regions([edit for edit, _ in self.hunks], changes):
             same = region.new.start - place_new
             blame.base += self.base[place_base : place_base + same]
             blame.removed_by += [None] * same
@@ -209,7 +209,7 @@ class _Region(NamedTuple):
     changes: list[int]
 
 
-def _regions(edits: Sequence[LineEdit], line_edits: Sequence[LineEdit]) -> Iterator[_Region]:
+def _touching_regions(edits: Sequence[LineEdit], line_edits: Sequence[LineEdit]) -> Iterator[_Region]:
     """Join hunks (base to text) and changes (text to new text) that touch, as a three-way merge does."""
     spans = sorted(
         [(hunk.start_b, hunk.end_b, 0, at) for at, hunk in enumerate(edits)]
@@ -225,8 +225,8 @@ def _regions(edits: Sequence[LineEdit], line_edits: Sequence[LineEdit]) -> Itera
             joined[spans[at][2]].append(spans[at][3])
             at += 1
         base_start, new_start = start + shift_base, start + shift_new
-        shift_base += sum(_growth(edits[index]) * -1 for index in joined[0])
-        shift_new += sum(_growth(line_edits[index]) for index in joined[1])
+        shift_base += sum(_row_count_change(edits[index]) * -1 for index in joined[0])
+        shift_new += sum(_row_count_change(line_edits[index]) for index in joined[1])
         yield _Region(
             range(base_start, end + shift_base),
             range(start, end),
@@ -239,5 +239,5 @@ def _authors_with_default(authors: Sequence[str | None], author: str) -> list[st
     return [author if by is None else by for by in authors]
 
 
-def _growth(edit: LineEdit) -> int:
+def _row_count_change(edit: LineEdit) -> int:
     return (edit.end_b - edit.start_b) - (edit.end_a - edit.start_a)

@@ -123,9 +123,9 @@ def edit_overlapping_theirs(base: list[str], ours: list[str], theirs: list[str])
 
     Returns None if there is none.
     """
-    made = [(edit, *_slide_range(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
+    made = [(edit, *_slide_range_in_base(base, theirs, edit)) for edit in diff_line_edits(base, theirs)]
     for edit in diff_line_edits(base, ours):
-        start, end = _slide_range(base, ours, edit)
+        start, end = _slide_range_in_base(base, ours, edit)
         for other, begin, stop in made:
             same = edit[:2] == other[:2] and _new_lines_of_edit(ours, edit) == _new_lines_of_edit(
                 theirs, other
@@ -139,7 +139,7 @@ def _new_lines_of_edit(rows: list[str], edit: LineEdit) -> list[str]:
     return rows[edit.start_b : edit.end_b]
 
 
-def _slide_range(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
+def _slide_range_in_base(base: list[str], other: list[str], edit: LineEdit) -> tuple[int, int]:
     """Return the range of base lines over which an insertion or deletion can slide along equal lines."""
     if edit.start_b == edit.end_b:
         found = [

@@ -1,8 +1,8 @@
 """Minimal line diffs as unified diffs that `git apply` and `patch` accept; line counts of a change.
 
-A line added after an equal line could as well have been added before it. Of all such places, `slide_edits`
-chooses the one that reads like a beginning: little indentation, not at the end of a block, after a blank
-line.
+A line added after an equal line could as well have been added before it. Of all such places,
+`edits_slid_to_best_place` chooses the one that reads like a beginning: little indentation, not at the end of
+a block, after a blank line.
 """
 
 import re
@@ -18,7 +18,7 @@ _MAX_PLACES = 100
 _LOOK_AHEAD = 20
 
 
-def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
+def edits_slid_to_best_place(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Slide insertions and deletions along equal lines to where they read best; join adjacent ones."""
     settled_edits: list[LineEdit] = []
     waiting = edits[::-1]
@@ -30,12 +30,12 @@ def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> li
         added = edit.start_a == edit.end_a
         rows, start, end = (b, *edit[2:]) if added else (a, *edit[:2])
         room_up = edit.start_a - (settled_edits[-1].end_a if settled_edits else 0)
-        up = _slack_up(rows, start, end, room_up)
+        up = _max_slide_up(rows, start, end, room_up)
         if settled_edits and up == room_up:
             waiting.append(_edit_spanning_both(settled_edits.pop(), _shifted_edit(edit, -up)))
             continue
         room_down = (waiting[-1].start_a if waiting else len(a)) - edit.end_a
-        down = _slack_down(rows, start, end, room_down)
+        down = _max_slide_down(rows, start, end, room_down)
         if waiting and down == room_down:
             waiting.append(_edit_spanning_both(_shifted_edit(edit, down), waiting.pop()))
             continue
@@ -43,7 +43,7 @@ def slide_edits(edits: list[LineEdit], a: Sequence[str], b: Sequence[str]) -> li
     return settled_edits
 
 
-def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
+def _max_slide_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
     """Count the lines by which an insertion or deletion can slide up without changing its meaning."""
     slack = 0
     while slack < room and rows[start - 1 - slack] == rows[end - 1 - slack]:
@@ -51,7 +51,7 @@ def _slack_up(rows: Sequence[str], start: int, end: int, room: int) -> int:
     return slack
 
 
-def _slack_down(rows: Sequence[str], start: int, end: int, room: int) -> int:
+def _max_slide_down(rows: Sequence[str], start: int, end: int, room: int) -> int:
     slack = 0
     while slack < room and rows[start + slack] == rows[end + slack]:
         slack += 1
@@ -82,28 +82,28 @@ def _slide_penalty(rows: Sequence[str], start: int, end: int) -> tuple[int, ...]
 def _border_penalty(rows: Sequence[str], at: int) -> tuple[int, bool, bool]:
     """Rate one border of an edit: indentation, whether it ends a block, whether no blank line precedes it."""
     above, below = rows[max(at - 1, 0) : at], rows[at : at + _LOOK_AHEAD]
-    depth = _indent(next((row for row in below if row.strip()), ""))
+    depth = _indent_width(next((row for row in below if row.strip()), ""))
     if not above or not below:
         return depth, False, False
-    closes = above[0].strip() != "" and depth < _indent(above[0])
+    closes = above[0].strip() != "" and depth < _indent_width(above[0])
     after_blank = below[0].strip() != "" and above[0].strip() == ""
     return depth, closes, not after_blank
 
 
-def _indent(row: str) -> int:
-    return lines.indent_columns(lines.leading_blanks(row))
+def _indent_width(row: str) -> int:
+    return lines.indentation_width(lines.indentation_of_line(row))
 
 
 __all__ = [
     "ChangedRows",
     "LineEdit",
-    "changed_rows",
     "count_changed_lines",
     "dedent_diff_content",
     "diff_line_edits",
     "diff_without_carriage_returns",
     "first_changed_line",
     "hunk_header",
+    "rows_around_changes",
     "unified_diff",
 ]
 
@@ -142,7 +142,7 @@ class ChangedRows(NamedTuple):
 
 def diff_line_edits(a: Sequence[str], b: Sequence[str]) -> list[LineEdit]:
     """Return the changed regions of a minimal line diff, in order, slid to where they read best."""
-    return slide_edits(align_lines(a, b), a, b)
+    return edits_slid_to_best_place(align_lines(a, b), a, b)
 
 
 def unified_diff(
@@ -158,17 +158,17 @@ def unified_diff(
     header = _extended_header(path, before, text_after, before_path)
     if before == text_after:
         return "" if before_path in (None, path) else header
-    hunks = "".join(_hunks(before or "", text_after or "", context, common_ends))
+    hunks = "".join(_hunk_texts(before or "", text_after or "", context, common_ends))
     if not hunks:
         return header
-    old = "/dev/null" if before is None else _quoted(f"a/{before_path or path}", tab=True)
-    new = "/dev/null" if text_after is None else _quoted(f"b/{path}", tab=True)
+    old = "/dev/null" if before is None else _quoted_header_path(f"a/{before_path or path}", tab=True)
+    new = "/dev/null" if text_after is None else _quoted_header_path(f"b/{path}", tab=True)
     return f"{header}--- {old}\n+++ {new}\n{hunks}"
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
     """Count the added and removed lines between two texts, as (added, removed)."""
-    window = changed_rows(before, after)
+    window = rows_around_changes(before, after)
     edits = diff_line_edits(window.old, window.new)
     added = sum(edit.end_b - edit.start_b for edit in edits)
     removed = sum(edit.end_a - edit.start_a for edit in edits)
@@ -187,7 +187,7 @@ def first_changed_line(
     offset = common_prefix_length(before, text_after, common_ends.head)
     if common_ends.feeds is not None and offset < len(text_after) and before.find("\r", 0, offset) < 0:
         return common_ends.feeds + before.count("\n", common_ends.head, offset) + 1
-    text = text_after if isinstance(text_after, str) else text_after.whole
+    text = text_after if isinstance(text_after, str) else text_after.full_text
     line = lines.line_number_at(text, offset)
     return line if offset < len(text) else max(1, min(line, lines.count_lines(text)))
 
@@ -195,13 +195,13 @@ def first_changed_line(
 def dedent_diff_content(diff: str) -> str:
     """Remove the indentation that all content lines of a unified diff share."""
     rows = diff.split("\n")
-    content = list(_content_rows(rows))
+    content = list(_content_row_indexes(rows))
     filled = [rows[index][1:] for index in content if rows[index][1:].strip()]
     if not filled:
         return diff
     low, high = min(filled), max(filled)
     shared = low[: common_prefix_length(low, high)]
-    depth = len(lines.leading_blanks(shared))
+    depth = len(lines.indentation_of_line(shared))
     if depth:
         for index in content:
             row = rows[index]
@@ -214,7 +214,7 @@ def diff_without_carriage_returns(diff: str) -> str:
     if "\r" not in diff:
         return diff
     rows = diff.split("\n")
-    content = list(_content_rows(rows))
+    content = list(_content_row_indexes(rows))
     ended = [index for index in content if not rows[index + 1].startswith("\\")]
     if ended and all(rows[index].endswith("\r") for index in ended):
         for index in ended:
@@ -222,7 +222,7 @@ def diff_without_carriage_returns(diff: str) -> str:
     return "\n".join(rows)
 
 
-def _content_rows(rows: list[str]) -> Iterator[int]:
+def _content_row_indexes(rows: list[str]) -> Iterator[int]:
     """Yield the indexes of the rows inside the hunks of a diff, by the sizes in the hunk headers."""
     old = new = 0
     for index, row in enumerate(rows):
@@ -242,17 +242,17 @@ def _extended_header(
 ) -> str:
     """Return git's extended header for created or deleted empty files and for renames; otherwise empty."""
     old = before_path or path
-    title = f"diff --git {_quoted(f'a/{old}')} {_quoted(f'b/{path}')}\n"
+    title = f"diff --git {_quoted_header_path(f'a/{old}')} {_quoted_header_path(f'b/{path}')}\n"
     if before is None and text_after == "":
         return f"{title}new file mode 100644\n"
     if text_after is None and before == "":
         return f"{title}deleted file mode 100644\n"
     if old != path and before is not None and text_after is not None:
-        return f"{title}rename from {_quoted(old)}\nrename to {_quoted(path)}\n"
+        return f"{title}rename from {_quoted_header_path(old)}\nrename to {_quoted_header_path(path)}\n"
     return ""
 
 
-def _quoted(path: str, *, tab: bool = False) -> str:
+def _quoted_header_path(path: str, *, tab: bool = False) -> str:
     """Quote a path as git does in a diff header: escape special characters, add a tab if it has spaces."""
     if _ODD.search(path):
         inner = _ODD.sub(lambda odd: _QUOTED.get(odd[0]) or f"\\{ord(odd[0]):03o}", path)
@@ -260,10 +260,10 @@ def _quoted(path: str, *, tab: bool = False) -> str:
     return f"{path}\t" if tab and " " in path else path
 
 
-def _hunks(
+def _hunk_texts(
     before: str, text_after: str | SplicedText, context: int, common_ends: KnownCommonEnds
 ) -> Iterator[str]:
-    window = changed_rows(before, text_after, context, common_ends)
+    window = rows_around_changes(before, text_after, context, common_ends)
     edits = align_lines(window.old, window.new)
     # A created or deleted file has no equal lines to slide along.
     if len(before) and len(text_after) and not all(map(_is_replacement, edits)):
@@ -282,17 +282,17 @@ def _rows_and_slid_edits(
 ) -> tuple[ChangedRows, list[LineEdit]]:
     """Return the rows around a change and its edits, with room for insertions and deletions to slide."""
     margin = context + _MARGIN_LINES
-    window = changed_rows(before, text_after, margin, common_ends)
+    window = rows_around_changes(before, text_after, margin, common_ends)
     edits = diff_line_edits(window.old, window.new)
     # A change may have slid so far that its context lies outside the window: then widen the window.
-    while edits and not _has_context(window, edits, context):
+    while edits and not _has_enough_context(window, edits, context):
         margin *= 8
-        window = changed_rows(before, text_after, margin, common_ends)
+        window = rows_around_changes(before, text_after, margin, common_ends)
         edits = diff_line_edits(window.old, window.new)
     return window, edits
 
 
-def _has_context(rows: ChangedRows, edits: list[LineEdit], context: int) -> bool:
+def _has_enough_context(rows: ChangedRows, edits: list[LineEdit], context: int) -> bool:
     above = not rows.above or edits[0].start_a >= context
     return above and (not rows.below or len(rows.old) - edits[-1].end_a >= context)
 
@@ -332,17 +332,17 @@ def _hunk_text(edits: list[LineEdit], changed_rows: ChangedRows, context: int) -
 
 def hunk_header(start_a: int, size_a: int, start_b: int, size_b: int) -> str:
     """Render the header of a hunk from the index of its first row and its number of rows, in both texts."""
-    return f"@@ -{_range(start_a, size_a)} +{_range(start_b, size_b)} @@"
+    return f"@@ -{_hunk_range_text(start_a, size_a)} +{_hunk_range_text(start_b, size_b)} @@"
 
 
-def _range(start: int, size: int) -> str:
+def _hunk_range_text(start: int, size: int) -> str:
     """Render the range of a hunk header (`start,size`); an empty range names the line before it."""
     if size == 1:
         return str(start + 1)
     return f"{start + 1 if size else start},{size}"
 
 
-def changed_rows(
+def rows_around_changes(
     before: str, text_after: str | SplicedText, margin: int = 0, common_ends: KnownCommonEnds = _NOTHING
 ) -> ChangedRows:
     """Return the rows of two texts around all changes, with `margin` equal rows on either side.

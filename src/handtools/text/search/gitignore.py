@@ -35,7 +35,7 @@ class _Rule:
     """Whether the rule has no slash and so matches the base name at any depth."""
     for_folders: bool
 
-    def speaks(self, path: str, name: str, *, folder: bool) -> bool:
+    def matches_path_itself(self, path: str, name: str, *, folder: bool) -> bool:
         """Whether the rule matches this path itself, not only a folder above it."""
         if self.for_folders and not folder:
             return False
@@ -50,7 +50,7 @@ class IgnoreFile:
     def __init__(self, text: str, folder: str = "", above: str = "") -> None:
         self.folder = folder
         self._above = f"{above}/" if above else ""
-        self._rules = _rules_last_first(text)
+        self._rules = _parse_rules_last_first(text)
         # Rules from above the root may match components that are not in the paths, which the prefilter
         # would miss.
         self.screen = _EVERYTHING if above else _prefilter_of_rules(text)
@@ -63,7 +63,7 @@ class IgnoreFile:
         below = self._above + (path[len(self.folder) + 1 :] if self.folder else path)
         name = below.rpartition("/")[2]
         for rule in self._rules:
-            if rule.speaks(below, name, folder=folder):
+            if rule.matches_path_itself(below, name, folder=folder):
                 return rule.verdict
         return None
 
@@ -170,14 +170,14 @@ def _is_ignored(rules: IgnoreRules, path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _prefilter_of_rules(text: str) -> GlobPrefilter:
-    return GlobPrefilter(rule.pattern for rule in _rules_last_first(text))
+    return GlobPrefilter(rule.pattern for rule in _parse_rules_last_first(text))
 
 
 @lru_cache(maxsize=256)
-def _rules_last_first(text: str) -> tuple[_Rule, ...]:
+def _parse_rules_last_first(text: str) -> tuple[_Rule, ...]:
     """Parse the rules of an ignore file; return them in reverse order, since the last match decides."""
     lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
-    rules = (rule for line in lines if (rule := _rule(line)) is not None)
+    rules = (rule for line in lines if (rule := _parse_rule(line)) is not None)
     return tuple(reversed(list(islice(rules, MAX_IGNORE_RULES))))
 
 
@@ -187,7 +187,7 @@ def _without_trailing_blanks(line: str) -> str:
     return line[: len(bare) + 1] if bare.endswith("\\") else bare
 
 
-def _rule(line: str) -> _Rule | None:
+def _parse_rule(line: str) -> _Rule | None:
     line = _without_trailing_blanks(line)
     if not line or line.startswith("#"):
         return None

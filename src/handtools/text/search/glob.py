@@ -110,8 +110,8 @@ class GlobSet:
         simple = [parts for parts in fixed.values() if parts]
         alone = [parts[0] for parts in simple if len(parts) == 1]
         self._names = frozenset(name for name in alone if "*" not in name)
-        self._suffixes = _by_end((name[1:] for name in alone if name[0] == "*"), -1)
-        self._prefixes = _by_end((name[:-1] for name in alone if name[-1] == "*"), 0)
+        self._suffixes = _group_by_end_character((name[1:] for name in alone if name[0] == "*"), -1)
+        self._prefixes = _group_by_end_character((name[:-1] for name in alone if name[-1] == "*"), 0)
         self._folders = {"": False}
         """Whether each folder is matched, by its own name or the name of a folder above it."""
         self._tails: dict[str, list[list[str]]] = {}
@@ -130,31 +130,31 @@ class GlobSet:
             return bool(match and match(path + "/" if folder else path))
         plain = path.lower() if self._folds else path
         above, _, name = plain.rpartition("/")
-        if self._is_below_named(above) or self._is_named(name):
+        if self._is_folder_or_parent_named(above) or self._matches_name_pattern(name):
             return True
         names = plain.split("/") if self._tails else []
-        if not self._tails.keys().isdisjoint(names) and self._ends_somewhere(names):
+        if not self._tails.keys().isdisjoint(names) and self._contains_named_components(names):
             return True
         return bool(self._match and self._match(path + "/" if folder else path))
 
-    def _is_below_named(self, folder: str) -> bool:
+    def _is_folder_or_parent_named(self, folder: str) -> bool:
         """Whether a pattern matches the name of a folder or of one above it; cached for siblings."""
         known = self._folders
         named = inherited_value(
-            folder, known, lambda above, path: above or self._is_named(path.rpartition("/")[2])
+            folder, known, lambda above, path: above or self._matches_name_pattern(path.rpartition("/")[2])
         )
         if len(known) > _MAX_KEPT_FOLDERS:
             self._folders = {"": False, folder: named}
         return named
 
-    def _is_named(self, name: str) -> bool:
+    def _matches_name_pattern(self, name: str) -> bool:
         """Whether a name matches a pattern that is a name, or a fixed prefix or suffix such as `*.py`."""
         if name in self._names:
             return True
         ends, starts = self._suffixes.get(name[-1:]), self._prefixes.get(name[:1])
         return bool((ends and name.endswith(ends)) or (starts and name.startswith(starts)))
 
-    def _ends_somewhere(self, names: list[str]) -> bool:
+    def _contains_named_components(self, names: list[str]) -> bool:
         """Whether the path has the consecutive components that a pattern such as `**/a/b` names."""
         return any(
             names[max(0, place - len(above)) : place] == above
@@ -162,7 +162,7 @@ class GlobSet:
             for above in self._tails.get(name, ())
         )
 
-    def which(self, path: str, *, folder: bool = False) -> str | None:
+    def first_matching_pattern(self, path: str, *, folder: bool = False) -> str | None:
         """Return the first pattern that matches a path; None if none does."""
         shown = path + "/" if folder else path
         hits = (each for each in self._asked if _compiled_regex((each,), self._flags).match(shown))
@@ -184,7 +184,7 @@ def _components_if_simple(pattern: str) -> list[str]:
     return parts if fixed and (len(parts) == 1 or pattern.startswith("**/")) else []
 
 
-def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
+def _group_by_end_character(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
     """Group texts by their first (0) or last (-1) character, for quick lookup."""
     found: dict[str, tuple[str, ...]] = {}
     for each in some:
@@ -194,7 +194,9 @@ def _by_end(some: Iterable[str], end: int) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=4096)
 def _compiled_regex(patterns: tuple[str, ...], flags: re.RegexFlag) -> re.Pattern[str]:
-    pieces = [_alternative_regex(each) for pattern in patterns for each in _alternatives(pattern)]
+    pieces = [
+        _alternative_regex(each) for pattern in patterns for each in _regex_texts_of_alternatives(pattern)
+    ]
     return re.compile("|".join(pieces), flags)
 
 
@@ -207,7 +209,7 @@ def brace_alternatives(pattern: str) -> list[str]:
     return _expand_braces(pattern, pieces)
 
 
-def _alternatives(pattern: str) -> list[str]:
+def _regex_texts_of_alternatives(pattern: str) -> list[str]:
     """Expand the braces of a pattern into alternatives, each as regex text with slashes and star marks."""
     return _expand_braces(pattern, _regex_pieces(pattern))
 
@@ -229,15 +231,15 @@ def _expand_braces(pattern: str, pieces: Iterable[str]) -> list[str]:
             frames.pop()
             # Braces without a comma are literal: templates have folders called `{{name}}`.
             choices = complete + growing if complete else [rf"\{{{each}\}}" for each in growing]
-            _combine_in_place(frames[-1][1], choices)
+            _append_every_end(frames[-1][1], choices)
         else:
-            _combine_in_place(growing, [piece])
+            _append_every_end(growing, [piece])
     if len(frames) > 1:
         raise BadGlob(f"`{{` is not closed in {pattern[:200]!r}")
     return frames[0][1]
 
 
-def _combine_in_place(starts: list[str], ends: list[str]) -> None:
+def _append_every_end(starts: list[str], ends: list[str]) -> None:
     """Combine every start with every end, in place; raises `BadGlob` if there would be too many."""
     size = len(starts) * sum(map(len, ends)) + len(ends) * sum(map(len, starts))
     if len(starts) * len(ends) > _MAX_ALTERNATIVES or size > _MAX_EXPANDED_CHARS:
@@ -282,21 +284,21 @@ def _alternative_regex(alternative: str) -> str:
         raise BadGlob("the pattern names no file or folder")
     if "/" not in body:
         parts.insert(0, _STAR * 2)
-    if _is_span(parts[-1]):
+    if _is_double_star(parts[-1]):
         parts.append(_STAR)
-    parts[:-1] = [part if _is_span(part) else _component_regex(part, "/") for part in parts[:-1]]
+    parts[:-1] = [part if _is_double_star(part) else _component_regex(part, "/") for part in parts[:-1]]
     parts[-1] = _component_regex(parts[-1], end)
     regex = opened = ""
     for part, before in zip(parts, ["", *parts], strict=False):
-        if not _is_span(part):
+        if not _is_double_star(part):
             regex += part
-        elif not _is_span(before):
+        elif not _is_double_star(before):
             regex += f"{opened}(?>(?:{_ANY}++/)*?"
             opened = ")"
     return regex + opened
 
 
-def _is_span(part: str) -> bool:
+def _is_double_star(part: str) -> bool:
     return len(part) > 1 and not part.strip(_STAR)
 
 
@@ -358,10 +360,10 @@ def _regexes_by_common_start(needles: Iterable[str]) -> list[re.Pattern[str]]:
     for needle in sorted(needles):
         # A leading punctuation character is rare enough as a common start, a letter is not.
         alike.setdefault(needle[: 3 if needle[0].isalnum() else 1], []).append(needle)
-    return [_any_of(start, bundle) for start, bundle in alike.items()]
+    return [_regex_of_any_needle(start, bundle) for start, bundle in alike.items()]
 
 
-def _any_of(start: str, needles: Sequence[str]) -> re.Pattern[str]:
+def _regex_of_any_needle(start: str, needles: Sequence[str]) -> re.Pattern[str]:
     rests = "|".join(re.escape(needle[len(start) :]) for needle in needles)
     return re.compile(f"{re.escape(start)}(?:{rests})")
 
@@ -430,7 +432,7 @@ class PathSelection:
 
     def filter_selected_paths(self, paths: Sequence[str]) -> Sequence[str]:
         """Filter paths to those that the globs select."""
-        if self._decided and not self._unwanted and (self._shows_hidden or not _any_hidden(paths)):
+        if self._decided and not self._unwanted and (self._shows_hidden or not _has_hidden_path(paths)):
             return paths
         if self._wanted is None and self._unwanted is None and self._shows_hidden:
             return paths
@@ -525,6 +527,6 @@ def any_covers(path_globs: Iterable[PathGlobs], path: str) -> bool:
     return any(rule.covers(path) for rule in path_globs)
 
 
-def _any_hidden(paths: Sequence[str]) -> bool:
+def _has_hidden_path(paths: Sequence[str]) -> bool:
     whole = "/" + "\0/".join(paths)
     return "/." in whole

@@ -27,7 +27,7 @@ class RenderedHit:
     """Whether the hit's text is only part of its line."""
 
     @property
-    def rows(self) -> dict[int, tuple[str, str]]:
+    def shown_rows(self) -> dict[int, tuple[str, str]]:
         """Every line shown for this hit, by number: its marker (`:` hit, `-` context) and clipped text."""
         beside = {
             number: ("-", clip_line(text, LINE_CHARS)) for number, text in (self.around or {}).items()
@@ -91,7 +91,7 @@ def _grouped_hits(rendered_hits: Sequence[RenderedHit]) -> list[tuple[dict[int, 
     """Group hits whose lines overlap or touch, so that each line is shown once."""
     chunks: list[tuple[dict[int, tuple[str, str]], str]] = []
     for citation in rendered_hits:
-        rows = citation.rows
+        rows = citation.shown_rows
         if chunks:
             known, crumbs = chunks[-1]
             touching = min(rows) <= max(known) + 1

@@ -296,19 +296,19 @@ def sed_script_effect(script: str) -> str:
         elif number := _ADDRESS.match(script, place):
             place = number.end()
         else:
-            place, effect = _sed_command(script, place)
+            place, effect = _end_and_effect_of_sed_command(script, place)
             if effect:
                 return effect
     return ""
 
 
-def _sed_command(script: str, place: int) -> tuple[int, str]:
+def _end_and_effect_of_sed_command(script: str, place: int) -> tuple[int, str]:
     """Parse one sed command; return the offset after it, and its effect."""
     name = script[place]
     if name in _PLAIN:
         return place + 1, ""
     if name in _TO_LINE_END:
-        return _line_end(script, place), ""
+        return _line_end_offset(script, place), ""
     if name in _LABELLED and (label := _LABEL.match(script, place + 1)):
         return label.end(), ""
     if name in "sy":
@@ -337,7 +337,7 @@ def _offset_after_parts(script: str, place: int, parts: int) -> int:
     return place + 1
 
 
-def _line_end(script: str, place: int) -> int:
+def _line_end_offset(script: str, place: int) -> int:
     while place < len(script) and script[place] != "\n":
         place += 2 if script[place] == "\\" else 1
     return place + 1
@@ -366,7 +366,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
         if name in PROGRAMS_WITH_SUBCOMMANDS
         else ""
     )
-    found = [*_of_git(words, task)] if name == "git" else []
+    found = [*_find_git_hazards(words, task)] if name == "git" else []
     if name in {"sed", "gsed"}:
         reached = ((script, sed_script_effect(script)) for script in sed_scripts(words))
         found += [Hazard(script, HAZARD_EFFECTS[effect]) for script, effect in reached if effect]
@@ -382,7 +382,7 @@ def find_hazards(words: CommandWords) -> tuple[Hazard, ...]:
     return tuple(found)
 
 
-def _of_git(words: CommandWords, task: str) -> Iterator[Hazard]:
+def _find_git_hazards(words: CommandWords, task: str) -> Iterator[Hazard]:
     """Find git-specific hazards: options before the subcommand, forced pushes, and settings."""
     first = words[1 : words.index(task)] if task else words[1:]
     yield from (Hazard(word, HAZARD_EFFECTS[_GIT_FIRST[word]]) for word in first if word in _GIT_FIRST)

@@ -17,8 +17,8 @@ from handtools.text.shell.hazards import find_hazards
 from handtools.text.shell.word_unquoting import (
     CommandWords,
     OpaqueScript,
-    expand_braces,
-    program_word,
+    expand_one_brace_pair,
+    unquote_program_word,
     unquote_word,
     without_ansi_quotes,
 )
@@ -115,7 +115,9 @@ def plain_commands(text: str, root: "SgNode") -> tuple[CommandWords, ...]:
     _collect_tokens(root, reading)
     reading.tokens.sort(key=lambda token: token.start)
     _check_tokens_cover_text(reading)
-    return tuple((program_word(words[0]), *map(unquote_word, words[1:])) for words in reading.commands)
+    return tuple(
+        (unquote_program_word(words[0]), *map(unquote_word, words[1:])) for words in reading.commands
+    )
 
 
 def _collect_tokens(root: "SgNode", reading: _Reading) -> None:
@@ -278,7 +280,7 @@ def read_script(text: str) -> Script:
         found = tuple(islice(every, _MAX_FOUND_COMMANDS + 1))
         seen = (
             len(found) <= _MAX_FOUND_COMMANDS
-            and _is_readable(root)
+            and _is_parsed_without_errors(root)
             and not any(map(_has_unknown_program, found))
         )
         return Script(text, (), f"{reason}.", found, _script_dangers(root, found), seen=seen)
@@ -290,7 +292,7 @@ def read_script(text: str) -> Script:
     return Script(text, parts, "", found, _script_dangers(root, parts))
 
 
-def _is_readable(root: "SgNode | None") -> bool:
+def _is_parsed_without_errors(root: "SgNode | None") -> bool:
     """Whether a script was parsed without syntax errors."""
     return root is not None and all(node.kind() != "ERROR" for node in all_nodes(root))
 
@@ -312,13 +314,13 @@ def _commands_in_tree(root: "SgNode | None", depth: int) -> Iterator[CommandWord
     for node in all_nodes(root) if root is not None else ():
         if node.kind() == "command":
             words = tuple(
-                word for child in node.children() if _is_word(child) for word in _possible_words(child)
+                word for child in node.children() if _is_word_node(child) for word in _possible_words(child)
             )
             if words:
                 yield from _command_and_inner_commands(words, depth)
 
 
-def _is_word(node: "SgNode") -> bool:
+def _is_word_node(node: "SgNode") -> bool:
     return node.is_named() and node.kind() not in _NODES_BESIDE_WORDS
 
 
@@ -328,7 +330,7 @@ def _possible_words(node: "SgNode") -> list[str]:
     try:
         return [unquote_word(text)]
     except OpaqueScript:
-        return expand_braces(text) or [text]
+        return expand_one_brace_pair(text) or [text]
 
 
 def _command_and_inner_commands(words: CommandWords, depth: int) -> Iterator[CommandWords]:
@@ -399,7 +401,7 @@ def script_runs_any_named_command(script: Script, names: frozenset[str]) -> bool
     return any(words[0] in names for words in script.parts)
 
 
-def steering_variables(exports: Iterable[str]) -> list[str]:
+def variables_steering_programs(exports: Iterable[str]) -> list[str]:
     """Return those environment variables that control which programs run or load, such as `PATH`."""
     return sorted(name for name in exports if _STEERING_VARIABLE.fullmatch(name))
 

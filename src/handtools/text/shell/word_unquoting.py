@@ -46,21 +46,21 @@ def unquote_word(raw: str) -> str:
         char = raw[place]
         if char == "'":
             end = raw.find("'", place + 1)
-            _require_parsable(end > 0, raw)
+            _raise_unless_parsable(end > 0, raw)
             made.append(raw[place + 1 : end])
             place = end + 1
         elif char == '"':
             text, place = _unquote_double_quoted(raw, place + 1)
             made.append(text)
         elif char == "\\":
-            _require_parsable(raw[place + 1 : place + 2] not in {"", "\n"}, raw)
+            _raise_unless_parsable(raw[place + 1 : place + 2] not in {"", "\n"}, raw)
             made.append(raw[place + 1])
             place += 2
         elif raw.startswith("{}", place):
             made.append("{}")
             place += 2
         else:
-            _require_plain(raw, place)
+            _require_plain_character(raw, place)
             made.append(char)
             place += 1
     return "".join(made)
@@ -86,7 +86,7 @@ def _ansi_escape_character(found: str) -> str:
     return _LETTERS.get(found[1], found[1])
 
 
-def expand_braces(raw: str) -> list[str]:
+def expand_one_brace_pair(raw: str) -> list[str]:
     """Expand one pair of braces (`a{b,c}`) into words; empty if the word is not that simple."""
     found = _BRACES.fullmatch(raw)
     if found is None:
@@ -103,41 +103,41 @@ def _unquote_double_quoted(raw: str, place: int) -> tuple[str, int]:
         if char == '"':
             return "".join(made), place + 1
         if char in "$`":
-            raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
+            raise OpaqueScript(f"the shell expands `{_shortened(raw)}`")
         if char == "\\":
             follows = raw[place + 1 : place + 2]
-            _require_parsable(follows not in {"", "\n"}, raw)
+            _raise_unless_parsable(follows not in {"", "\n"}, raw)
             made.append(follows if follows in '$`"\\' else f"\\{follows}")
             place += 2
         else:
             made.append(char)
             place += 1
-    raise OpaqueScript(f"`{_brief(raw)}` has an unclosed quote")
+    raise OpaqueScript(f"`{_shortened(raw)}` has an unclosed quote")
 
 
-def _require_plain(raw: str, place: int) -> None:
+def _require_plain_character(raw: str, place: int) -> None:
     """Raise `OpaqueScript` if the unquoted character at an offset is special to the shell."""
     char = raw[place]
     home = char == "~" and (place == 0 or raw[place - 1] in "=:")
     if char in "$`*?[{}" or home:
-        raise OpaqueScript(f"the shell expands `{_brief(raw)}`")
-    _require_parsable(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
+        raise OpaqueScript(f"the shell expands `{_shortened(raw)}`")
+    _raise_unless_parsable(char not in " \t\r\n;&|<>()" and not (char == "#" and place == 0), raw)
 
 
-def _require_parsable(fine: bool, raw: str) -> None:  # noqa: FBT001
+def _raise_unless_parsable(fine: bool, raw: str) -> None:  # noqa: FBT001
     if not fine:
-        raise OpaqueScript(f"`{_brief(raw)}` can't be parsed as a word")
+        raise OpaqueScript(f"`{_shortened(raw)}` can't be parsed as a word")
 
 
-def program_word(raw: str) -> str:
+def unquote_program_word(raw: str) -> str:
     """Unquote the first word of a command; raises `OpaqueScript` for keywords, assignments and jobs (`%1`)."""
     if raw in _RESERVED:
         raise OpaqueScript(f"`{raw}` is a shell keyword")
     if _ASSIGNMENT.match(raw):
-        raise OpaqueScript(f"`{_brief(raw)}` sets a variable")
+        raise OpaqueScript(f"`{_shortened(raw)}` sets a variable")
     found = unquote_word(raw)
     if found.startswith("%"):
-        raise OpaqueScript(f"`{_brief(raw)}` is a job")
+        raise OpaqueScript(f"`{_shortened(raw)}` is a job")
     if not found:
         raise OpaqueScript("it runs a program without a name")
     return found
@@ -145,10 +145,10 @@ def program_word(raw: str) -> str:
 
 def quote_words(words: CommandWords) -> str:
     """Quote words and join them into a command line that the shell splits into exactly these words."""
-    return " ".join(_quoted(word, first=place == 0) for place, word in enumerate(words))
+    return " ".join(_quoted_word(word, first=place == 0) for place, word in enumerate(words))
 
 
-def _quoted(word: str, *, first: bool) -> str:
+def _quoted_word(word: str, *, first: bool) -> str:
     special = first and (word in _RESERVED or _ASSIGNMENT.match(word) is not None)
     home = "=~" in word or ":~" in word
     if _SAFE.fullmatch(word) and not special and not home:
@@ -156,5 +156,5 @@ def _quoted(word: str, *, first: bool) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _brief(text: str) -> str:
+def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"

@@ -99,8 +99,8 @@ def possible_inner_commands(words: CommandWords) -> list[CommandWords]:
     loader = name.startswith("ld-linux") or name in _RUN_FOR_OTHERS
     if name not in _AS_ANOTHER | _OTHERS and name not in _SEEN_THROUGH and not loader:
         return []
-    return [words[place:] for place, word in enumerate(words) if place and _could_begin(word)][:16]
+    return [words[place:] for place, word in enumerate(words) if place and _could_begin_command(word)][:16]
 
 
-def _could_begin(word: str) -> bool:
+def _could_begin_command(word: str) -> bool:
     return bool(word) and not word.startswith("-") and not _ASSIGNMENT.match(word)

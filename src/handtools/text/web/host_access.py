@@ -27,10 +27,10 @@ class PortRanges:
 
 def parse_port_ranges(written: Iterable[str]) -> PortRanges:
     """Parse a list of ports; raises `BadPort`, which names the entry."""
-    return PortRanges(tuple(map(_port_range, written)))
+    return PortRanges(tuple(map(_parse_port_range, written)))
 
 
-def _port_range(entry: str) -> tuple[int, int]:
+def _parse_port_range(entry: str) -> tuple[int, int]:
     match = _PORT_RANGE.fullmatch(entry)
     first = int(match[1]) if match else 0
     last = int(match[2] or first) if match else 0
@@ -97,10 +97,10 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
 
     `but` are the networks that the user has allowed.
     """
-    found = _parsed_address(address)
+    found = _parse_ip_address_or_none(address)
     if found is None:
         return "It is not an address."
-    inner = _carried_addresses(found)
+    inner = _embedded_ipv4_addresses(found)
     if any(
         each in network for each in (found, *inner) for network in but if each.version == network.version
     ):
@@ -108,20 +108,21 @@ def ip_address_refusal(address: str | IpAddress, *, but: tuple[IpNetwork, ...] =
     for each in (*inner, found):
         if str(each) in METADATA_ADDRESSES:
             return f"{address} is a cloud metadata address that serves machine credentials."
-        if network := _local_network(each):
+        if network := _name_of_refused_network(each):
             return f"{address} leads to {network}."
     return ""
 
 
-def is_this_machine(address: str) -> bool:
+def is_address_of_this_machine(address: str) -> bool:
     """Whether an IP address, or each IPv4 address embedded in it, is this machine's own."""
-    found = _parsed_address(address)
+    found = _parse_ip_address_or_none(address)
     return found is not None and all(
-        _local_network(each) == _THIS_MACHINE for each in _carried_addresses(found) or (found,)
+        _name_of_refused_network(each) == _THIS_MACHINE
+        for each in _embedded_ipv4_addresses(found) or (found,)
     )
 
 
-def _local_network(address: IpAddress) -> str:
+def _name_of_refused_network(address: IpAddress) -> str:
     """Describe the refused network that contains an address; empty if there is none."""
     return next(
         (
@@ -136,11 +137,11 @@ def _local_network(address: IpAddress) -> str:
 def ip_literal(host: str) -> IpAddress | None:
     """Parse a host as an IP address, in any spelling that a resolver accepts; None if it is a name."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    found = _parsed_address(bare)
+    found = _parse_ip_address_or_none(bare)
     return found if found is not None else _address_in_old_spelling(bare.removesuffix("."))
 
 
-def _parsed_address(address: str | IpAddress) -> IpAddress | None:
+def _parse_ip_address_or_none(address: str | IpAddress) -> IpAddress | None:
     if isinstance(address, IPv4Address | IPv6Address):
         return _unscoped_address(address)
     try:
@@ -154,7 +155,7 @@ def _unscoped_address(address: IpAddress) -> IpAddress:
     return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
 
 
-def _carried_addresses(address: IpAddress) -> tuple[IPv4Address, ...]:
+def _embedded_ipv4_addresses(address: IpAddress) -> tuple[IPv4Address, ...]:
     """Return the IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, IPv4Address):
         return ()
@@ -173,7 +174,7 @@ def _address_in_old_spelling(host: str) -> IPv4Address | None:
     if len(parts) > _ADDRESS_PARTS or not all(_ADDRESS_NUMBER.fullmatch(part) for part in parts):
         return None
     try:
-        numbers = [_address_number(part) for part in parts]
+        numbers = [_parse_address_number(part) for part in parts]
     except ValueError:
         return None
     *first, last = numbers
@@ -183,7 +184,7 @@ def _address_in_old_spelling(host: str) -> IPv4Address | None:
     return IPv4Address(high + last)
 
 
-def _address_number(text: str) -> int:
+def _parse_address_number(text: str) -> int:
     if text[:2] in {"0x", "0X"}:
         return int(text[2:] or "0", 16)
     return int(text, 8 if text.startswith("0") else 10)
@@ -214,7 +215,7 @@ class HostEntry:
     ports: frozenset[int] | None = WEB_PORTS
     """The allowed ports; None for every port."""
 
-    def takes(self, host: str, port: int) -> bool:
+    def allows(self, host: str, port: int) -> bool:
         """Whether this entry allows a connection to a host and port."""
         if self.ports is not None and port not in self.ports:
             return False
@@ -236,7 +237,7 @@ class HostList:
 
     def lists(self, host: str, port: int) -> bool:
         """Whether the list allows a connection, by the host's name as written, without resolving it."""
-        return any(entry.takes(normalized_host(host), port) for entry in self.entries)
+        return any(entry.allows(normalized_host(host), port) for entry in self.entries)
 
     @cached_property
     def networks(self) -> tuple[IpNetwork, ...]:
@@ -246,7 +247,7 @@ class HostList:
 
 def parse_host_list(listed: tuple[str, ...]) -> HostList:
     """Parse the entries of a host list; raises `BadHostEntry`."""
-    return HostList(tuple(_host_entry(each) for each in listed))
+    return HostList(tuple(_parse_host_entry(each) for each in listed))
 
 
 def split_host_port(written: str) -> tuple[str, int]:
@@ -273,11 +274,11 @@ def normalized_host(host: str) -> str:
         return bare
 
 
-def _host_entry(written: str) -> HostEntry:
+def _parse_host_entry(written: str) -> HostEntry:
     found = _HOST_ENTRY.fullmatch(written.strip())
     if found is None:
         raise BadHostEntry(f"`{written}` is not a host.")
-    ports = _entry_ports(written, found["port"])
+    ports = _parse_entry_ports(written, found["port"])
     bare = found["host"].removeprefix("[").removesuffix("]")
     try:
         return HostEntry(network=ip_network(bare, strict=False), ports=ports)
@@ -289,7 +290,7 @@ def _host_entry(written: str) -> HostEntry:
     return HostEntry(name=name, ports=ports)
 
 
-def _entry_ports(written: str, port: str | None) -> frozenset[int] | None:
+def _parse_entry_ports(written: str, port: str | None) -> frozenset[int] | None:
     if port is None:
         return WEB_PORTS
     if port == "*":

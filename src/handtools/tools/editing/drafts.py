@@ -28,7 +28,7 @@ from handtools.text.diffs.unified_diff import (
     unified_diff,
 )
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
-from handtools.text.lines import SplicedText, convert_line_ends, number_lines
+from handtools.text.lines import SplicedText, convert_line_ends, render_numbered_lines
 from handtools.tools.editing.edit_outcome import (
     AlreadyApplied,
     EditApplied,
@@ -95,7 +95,9 @@ def _with_argument_names(text: str, old: str, new: str) -> str:
 def already_applied_text(already_applied: AlreadyApplied) -> str:
     """Return the message for an edit that is already applied, with its line."""
     shown = without_surrogates(
-        number_lines(already_applied.excerpt.lines[:_MAX_SHOWN_LINES], already_applied.excerpt.line)
+        render_numbered_lines(
+            already_applied.excerpt.lines[:_MAX_SHOWN_LINES], already_applied.excerpt.line
+        )
     )
     once_more = "To apply it a second time, include more of the surrounding lines."
     return f"Nothing to do: the change is already applied at {already_applied.where}.\n{shown}\n{once_more}"
@@ -184,7 +186,7 @@ class Draft:
     @property
     def body(self) -> str:
         """The text to be written."""
-        return self._text if isinstance(self._text, str) else self._text.whole
+        return self._text if isinstance(self._text, str) else self._text.full_text
 
     @property
     def is_notebook(self) -> bool:
@@ -243,7 +245,7 @@ class Draft:
     def is_changed(self) -> bool:
         """Whether the draft differs from the original file."""
         if isinstance(self._text, SplicedText) and self._text.text is self.source_text.body:
-            return not self._text.is_same or self.mode is not None
+            return not self._text.is_unchanged or self.mode is not None
         return self.before is None or self.body != self.source_text.body or self.mode is not None
 
     def diff(self) -> str:

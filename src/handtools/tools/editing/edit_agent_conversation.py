@@ -7,7 +7,7 @@ from handtools.core.changes import ChangeSet
 from handtools.core.context import ProgressCallback
 from handtools.core.errors import InvalidInput, NoMatch, TooLarge
 from handtools.core.files import Files
-from handtools.text.lines import LineRange, count_lines, line_number_at, merged_ranges, split_lines
+from handtools.text.lines import LineRange, count_lines, line_number_at, merged_line_ranges, split_lines
 from handtools.text.token_estimate import estimate_tokens
 from handtools.tools.editing.drafts import Draft, refusal_error
 from handtools.tools.editing.edit_agent_messages import (
@@ -177,5 +177,5 @@ class EditAgentSession:
         if len(lines) <= MAX_WHOLE_FILE_LINES and estimate_tokens(self.draft.body) <= MAX_WHOLE_FILE_TOKENS:
             return FileShownInPrompt(path=self.draft.path, lines=lines)
         meant = lines_for_edit_prompt(lines, self.instructions, most=MAX_PROMPT_FILE_LINES)
-        windows = merged_ranges((*meant, *self._line_ranges))
+        windows = merged_line_ranges((*meant, *self._line_ranges))
         return FileShownInPrompt(path=self.draft.path, lines=lines, outline=self.outline, ranges=windows)

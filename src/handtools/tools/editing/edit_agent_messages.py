@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handtools.text.lines import LineRange, merged_ranges, without_line_ending
+from handtools.text.lines import LineRange, merged_line_ranges, without_line_ending
 
 MAX_TAG = 64
 
@@ -274,7 +274,7 @@ def lines_for_edit_prompt(lines: Sequence[str], instructions: str, *, most: int)
         line_range = LineRange(
             max(1, number - PROMPT_CONTEXT_LINES), min(len(lines), number + PROMPT_CONTEXT_LINES)
         )
-        grown = merged_ranges((*line_ranges, line_range))
+        grown = merged_line_ranges((*line_ranges, line_range))
         if sum(window.last - window.first + 1 for window in grown) > most:
             break
         line_ranges = grown

@@ -62,7 +62,7 @@ class EditApplied:
     @property
     def text(self) -> str:
         """The whole text after the edit, as one string."""
-        return self.spliced.whole
+        return self.spliced.full_text
 
     @property
     def count(self) -> int:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from handtools.text import lines
-from handtools.text.lines import SplicedText, leading_blanks
+from handtools.text.lines import SplicedText, indentation_of_line
 from handtools.tools.editing import already_applied, refusals
 from handtools.tools.editing.edit_outcome import (
     CharSpan,
@@ -70,7 +70,7 @@ def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
     """Return the offsets of a substring at the hint's line; if it is not there, within the hint's range."""
     for within in (0, hint.within):
         start, stop = (
-            lines.offset_of_line(text, max(line, 1))
+            lines.start_offset_of_line_number(text, max(line, 1))
             for line in (hint.line - within, hint.line + within + 1)
         )
         near = substring_offsets(text[start : stop + len(needle) - 1], needle, most=MAX_OCCURRENCES)
@@ -122,7 +122,7 @@ def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied 
         at = body.find(needle, at + len(needle))
     start, stop = (spans[0].start, spans[-1].end) if spans else (0, 0)
     spliced = SplicedText(body, start, stop, body[start:stop].replace(needle, wanted))
-    if mixed and not _reads_as_replaced(line_index, spliced.whole, old, new):
+    if mixed and not _reads_as_replaced(line_index, spliced.full_text, old, new):
         return EditRefused(
             code="unclear",
             message="Not all occurrences have the same line endings.",
@@ -199,10 +199,10 @@ def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -
     start = lines.line_start_offset(text, at)
     lost = text[start:at]
     first, *below = lines.split_lines(new) or [""]
-    added = [leading_blanks(line) for line in below if line.strip()]
+    added = [indentation_of_line(line) for line in below if line.strip()]
     if not lost or lost.strip(" \t") or not added or len(lines.split_lines(old)) > 1:
         return None
-    if leading_blanks(old):
+    if indentation_of_line(old):
         # The old line has too little indentation, so the added lines do too, by the same amount.
         return None
     # Spaces in a file that indents with tabs, or the reverse, say nothing about depth.
@@ -258,18 +258,18 @@ def _cuts_indentation(text: str, at: int, mine: list[str], theirs: list[str]) ->
     lost = text[start:at]
     if not lost or lost.strip(" \t"):
         return False
-    if len(mine) < 2 and leading_blanks(mine[0]):
+    if len(mine) < 2 and indentation_of_line(mine[0]):
         return True
     first = theirs[0] if theirs else ""
-    if not first.strip() or leading_blanks(first) != leading_blanks(mine[0]):
+    if not first.strip() or indentation_of_line(first) != indentation_of_line(mine[0]):
         return True
-    deep = lost + leading_blanks(mine[0])
-    if any(line.strip() == first.strip() and leading_blanks(line) != deep for line in mine[1:]):
+    deep = lost + indentation_of_line(mine[0])
+    if any(line.strip() == first.strip() and indentation_of_line(line) != deep for line in mine[1:]):
         # The edit removes the first line: a lower line now comes first, quoted without its indentation.
         return first.strip() != mine[0].strip()
     # Only depths that occur in the other old lines are known to match the file's.
-    sure = {leading_blanks(line) for line in mine[1:] if line.strip()}
-    added = [leading_blanks(line) for line in theirs[1:] if line.strip()]
+    sure = {indentation_of_line(line) for line in mine[1:] if line.strip()}
+    added = [indentation_of_line(line) for line in theirs[1:] if line.strip()]
     return any(depth not in sure and not depth.startswith(deep) for depth in added)
 
 
@@ -315,7 +315,7 @@ def _replace_lines(line_index: LineIndex, at: int, old: str, new: str) -> EditAp
         return refusals.refuse_unclear(line_index, why, first, match.last, old)
     if ended and not closed:
         # Remove the last line ending, since `old` has one and `new` does not.
-        written = written.removesuffix(lines.line_ending_of(written))
+        written = written.removesuffix(lines.ending_of_line(written))
     return EditApplied(
         spliced=SplicedText(line_index.text, span.start, span.end, written), tier="exact", spans=(span,)
     )

@@ -116,7 +116,9 @@ def row_without_line_end(row: str) -> str:
 
 def is_locator_for_next_hunk(hunk: Hunk) -> bool:
     """Whether a hunk changes nothing and has no line number: it only locates the next hunk."""
-    return hunk.line is None and [row.full for row in hunk.old] == [row.full for row in hunk.new]
+    return hunk.line is None and [row.text_with_line_feed for row in hunk.old_rows] == [
+        row.text_with_line_feed for row in hunk.new_rows
+    ]
 
 
 def find_hunk(state: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tuple[list[int], bool]:
@@ -131,7 +133,7 @@ def find_hunk(state: PatchingState, hunk: Hunk, *, loosely: bool = False) -> tup
     if hunk.line is not None and not hunk.at_end and not hunk.is_open_ended:
         # Search the rest of the file only if the lines are not near the line number.
         expected = hunk.line + state.shift - 1
-        stop = max(expected + MAX_HUNK_DRIFT + len(hunk.old), 0)
+        stop = max(expected + MAX_HUNK_DRIFT + len(hunk.old_rows), 0)
         found = _find_in_rows(state, hunk, keys, max(state.cursor, expected - MAX_HUNK_DRIFT), stop)
         if found[0]:
             return found
@@ -143,7 +145,7 @@ def _find_in_rows(
 ) -> tuple[list[int], bool]:
     first: tuple[list[int], bool] = [], False
     for key in keys:
-        wanted = [key(row.full) for row in hunk.old]
+        wanted = [key(row.text_with_line_feed) for row in hunk.old_rows]
         rows = state.rows[start:stop]
         if key is not str:
             state.count_comparisons(len(rows))
@@ -197,7 +199,7 @@ def choose_hunk_row(
     # If there are as many equal hunks as places, the first hunk belongs to the first place.
     state.count_comparisons(len(other_hunks))
     alike = 1 + sum(
-        other.line is None and not other.scopes and other.old == hunk.old for other in other_hunks
+        other.line is None and not other.scopes and other.old_rows == hunk.old_rows for other in other_hunks
     )
     if scope_rows is None and hunk.line is None and alike == len(left):
         return left[0]
@@ -206,7 +208,9 @@ def choose_hunk_row(
 
 def is_hunk_applied(state: PatchingState, hunk: Hunk, at: int) -> bool:
     """Whether the rows around a match are already as the hunk would make them."""
-    mine, wanted = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
+    mine, wanted = (
+        [row.text_without_line_ending for row in rows] for rows in (hunk.old_rows, hunk.new_rows)
+    )
     added = "".join(row.text for row in hunk.rows if row.sign == "+")
     if len(wanted) <= len(mine) or not any(map(str.isalnum, added)):
         return False
@@ -299,7 +303,7 @@ def _heading_level(row: str) -> int:
 
 
 def _indentation_width(row: str) -> int:
-    return len(lines.leading_blanks(row))
+    return len(lines.indentation_of_line(row))
 
 
 def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
@@ -376,7 +380,7 @@ def find_added_lines(state: PatchingState, hunk: Hunk, at: int | None) -> int | 
 
     Returns None if they are not there.
     """
-    added = [row.bare for row in hunk.rows]
+    added = [row.text_without_line_ending for row in hunk.rows]
     while added and not added[-1].strip():
         added.pop()
     letters = sum(map(str.isalnum, "".join(added)))
@@ -432,7 +436,7 @@ def apply_hunks(text: str, hunks: tuple[Hunk, ...]) -> PatchedText | HunkMisfit:
 def _apply_hunk(
     state: PatchingState, hunk: Hunk, number: int, other_hunks: tuple[Hunk, ...]
 ) -> EditRefused | None:
-    if not hunk.old:
+    if not hunk.old_rows:
         return _apply_insertion_hunk(state, hunk, number)
     stated = _stated_row(state, hunk)
     if stated is not None:
@@ -453,7 +457,7 @@ def _apply_hunk(
     if hunk.line is not None and at + 1 != hunk.line + state.shift:
         state.notes.append(f"hunk {number} matched at line {at + 1}, not {hunk.line + state.shift}")
     if is_hunk_applied(state, hunk, at):
-        _pass_by(state, number, at, len(hunk.old))
+        _pass_by(state, number, at, len(hunk.old_rows))
     else:
         _replace_hunk_rows(state, at, hunk, own_ends=by_bytes)
     return None
@@ -469,12 +473,12 @@ def _process_locator_hunk(
     found, _ = find_hunk(state, hunk, loosely=True)
     if not found:
         refused = refuse_missing_old_string(
-            "".join(state.rows), "".join(f"{row.bare}\n" for row in hunk.old)
+            "".join(state.rows), "".join(f"{row.text_without_line_ending}\n" for row in hunk.old_rows)
         )
         why = "The hunk changes nothing and only locates the next one, but its lines are not in the file."
         return dataclass_replace(refused, message=f"{why} {refused.message}")
     state.scope_rows = [
-        ScopeRows(at, at + len(hunk.old)) for at in state.rows_below_scope(found, scope_rows)
+        ScopeRows(at, at + len(hunk.old_rows)) for at in state.rows_below_scope(found, scope_rows)
     ]
     return None
 
@@ -493,7 +497,7 @@ def _stated_row(state: PatchingState, hunk: Hunk) -> int | None:
     """
     if hunk.line is None or hunk.scopes or hunk.at_end or hunk.is_open_ended:
         return None
-    at, wanted = hunk.line + state.shift - 1, [row.full for row in hunk.old]
+    at, wanted = hunk.line + state.shift - 1, [row.text_with_line_feed for row in hunk.old_rows]
     return at if at >= state.cursor and state.rows[at : at + len(wanted)] == wanted else None
 
 
@@ -512,13 +516,17 @@ def _apply_insertion_hunk(state: PatchingState, hunk: Hunk, number: int) -> Edit
 
 def _replace_hunk_rows(state: PatchingState, at: int, hunk: Hunk, *, own_ends: bool) -> None:
     """Replace the hunk's old rows with the new ones; context rows keep the file's bytes."""
-    height = len(hunk.old)
+    height = len(hunk.old_rows)
     end = _line_ending_near(state.rows, at, height)
     there = iter(state.rows[at : at + height])
     written: list[str] = []
     for row in hunk.rows:
         if row.sign == "+":
-            written.append(row.full if own_ends else row.bare + (end if row.ended else ""))
+            written.append(
+                row.text_with_line_feed
+                if own_ends
+                else row.text_without_line_ending + (end if row.ended else "")
+            )
         elif row.sign == " ":
             written.append(next(there))
         else:
@@ -530,12 +538,12 @@ def _replace_hunk_rows(state: PatchingState, at: int, hunk: Hunk, *, own_ends: b
         if not state.rows[index].endswith("\n"):
             state.rows[index] += end
     silent = all(row.ended for row in hunk.rows)
-    if was_open and silent and written and hunk.new[-1].sign == "+":
+    if was_open and silent and written and hunk.new_rows[-1].sign == "+":
         # The patch does not mention the missing final line ending, so the file stays without one.
         state.rows[-1] = row_without_line_end(state.rows[-1])
     if hunk.line is not None:
-        start = hunk.line if hunk.old else hunk.line + 1
-        state.shift = at + 1 - start + hunk.growth
+        start = hunk.line if hunk.old_rows else hunk.line + 1
+        state.shift = at + 1 - start + hunk.added_minus_removed
 
 
 def _line_ending_near(rows: list[str], at: int, height: int) -> str:
@@ -552,7 +560,7 @@ def _lay_loosely(
 
     Returns a refusal if that is not possible.
     """
-    if any("\r" in row.bare for row in hunk.rows):
+    if any("\r" in row.text_without_line_ending for row in hunk.rows):
         # Loose matching would treat the carriage return as a line ending.
         return EditRefused(
             code="not_found",
@@ -563,7 +571,10 @@ def _lay_loosely(
     text = "".join(state.rows)
     line = None if hunk.line is None else hunk.line + state.shift
     hint = None if line is None else MatchHint(line=line, within=MAX_HUNK_DRIFT)
-    old, new = ("".join(f"{row.bare}\n" for row in rows) for rows in (hunk.old, hunk.new))
+    old, new = (
+        "".join(f"{row.text_without_line_ending}\n" for row in rows)
+        for rows in (hunk.old_rows, hunk.new_rows)
+    )
     outcome = replace_text(text, old, new, hint=hint)
     if isinstance(outcome, EditRefused):
         return outcome
@@ -599,13 +610,13 @@ def _lay_loosely(
 def _apply_loose_match(
     state: PatchingState, applied: EditApplied, hunk: Hunk, number: int, first: int
 ) -> None:
-    height, before = len(hunk.new), len(state.rows)
+    height, before = len(hunk.new_rows), len(state.rows)
     text = applied.text
-    if hunk.new and hunk.is_open_ended:
+    if hunk.new_rows and hunk.is_open_ended:
         was_open = not state.rows[-1].endswith("\n")
-        if was_open and hunk.new[-1].ended:
-            text += _line_ending_near(state.rows, first - 1, len(hunk.old))
-        elif not was_open and not hunk.new[-1].ended:
+        if was_open and hunk.new_rows[-1].ended:
+            text += _line_ending_near(state.rows, first - 1, len(hunk.old_rows))
+        elif not was_open and not hunk.new_rows[-1].ended:
             text = lines.without_line_ending(text)
     state.rows = split_at_line_feeds(text)
     said = "" if applied.tier == "exact" else f" except for {applied.tier}"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from handtools.text.lines import TAB_STOP, indent_columns, leading_blanks
+from handtools.text.lines import TAB_STOP, indentation_of_line, indentation_width
 from handtools.tools.editing.edit_outcome import UnclearEdit
 from handtools.tools.editing.normalized_lines import is_blank
 
@@ -135,7 +135,7 @@ def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
     for mine, theirs in pairs:
         if known.setdefault(mine, theirs) != theirs:
             raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
-    ordered = sorted(known, key=indent_columns)
+    ordered = sorted(known, key=indentation_width)
     if not _is_shift(known) and any(
         _compare_widths(a, b) != _compare_widths(known[a], known[b]) for a, b in pairwise(ordered)
     ):
@@ -145,7 +145,9 @@ def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 def _compare_widths(one: str, other: str) -> int:
     """Compare two indentations by width: 1 if the first is deeper, -1 if the second is, otherwise 0."""
-    return (indent_columns(one) > indent_columns(other)) - (indent_columns(one) < indent_columns(other))
+    return (indentation_width(one) > indentation_width(other)) - (
+        indentation_width(one) < indentation_width(other)
+    )
 
 
 def _is_consistent_with_others(pair: tuple[str, str], others: list[tuple[str, str]]) -> bool:
@@ -207,16 +209,16 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
 
     Returns None if a known pair differs in width, or if it is unclear whether to use tabs.
     """
-    if any(indent_columns(theirs) != indent_columns(mine) for mine, theirs in known.items()):
+    if any(indentation_width(theirs) != indentation_width(mine) for mine, theirs in known.items()):
         return None
     has_tabs = any("\t" in theirs for theirs in known.values())
     if has_tabs and all(theirs == _filled_with_tabs(theirs) for theirs in known.values()):
         return _filled_with_tabs(wanted)
-    return " " * indent_columns(wanted) if not has_tabs and any(known.values()) else None
+    return " " * indentation_width(wanted) if not has_tabs and any(known.values()) else None
 
 
 def _filled_with_tabs(indent: str) -> str:
-    width = indent_columns(indent)
+    width = indentation_width(indent)
     return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
 
 
@@ -225,8 +227,8 @@ def _step_into(depth: str, above: Iterable[str]) -> str | None:
 
     Returns None if there is no such line.
     """
-    depths = (leading_blanks(line) for line in above if not is_blank(line))
-    opener = next((outer for outer in depths if indent_columns(outer) < indent_columns(depth)), None)
+    depths = (indentation_of_line(line) for line in above if not is_blank(line))
+    opener = next((outer for outer in depths if indentation_width(outer) < indentation_width(depth)), None)
     return None if opener is None or not depth.startswith(opener) else depth[len(opener) :]
 
 
@@ -248,14 +250,14 @@ def _commonest_step(found: Counter[str], lines: list[str]) -> str | None:
     if found:
         step = min(found, key=lambda step: (-found[step], len(step)))
     else:
-        depths = (leading_blanks(line) for line in lines if not is_blank(line))
+        depths = (indentation_of_line(line) for line in lines if not is_blank(line))
         step = min(filter(None, depths), key=len, default="")
     return "\t" if step and not step.strip("\t") else step or None
 
 
 def indent_step_frequencies(lines: list[str]) -> Counter[str]:
     """Count the indentation steps between neighbouring non-blank lines, by the text that they add."""
-    depths = [leading_blanks(line) for line in lines if not is_blank(line)]
+    depths = [indentation_of_line(line) for line in lines if not is_blank(line)]
     found: Counter[str] = Counter()
     for shallow, deep in pairwise(depths):
         for one, other in ((shallow, deep), (deep, shallow)):

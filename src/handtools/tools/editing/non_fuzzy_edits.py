@@ -10,19 +10,19 @@ def insert_lines(body: str, line: int, text: str) -> str:
     """Return `body` with `text` inserted at line number `line`; the number after the last line appends."""
     if not body:
         return text
-    at = lines.offset_of_line(body, line)
+    at = lines.start_offset_of_line_number(body, line)
     end = _ending_near(body, at)
     wanted = lines.convert_line_ends(text, end)
     closed = wanted if wanted.endswith(end) else wanted + end
     if at == len(body) and body[-1] not in "\r\n":
         # A file without a final line ending stays without one.
         return body + end + closed.removesuffix(end)
-    return SplicedText(body, at, at, closed).whole
+    return SplicedText(body, at, at, closed).full_text
 
 
 def _ending_near(body: str, at: int) -> str:
     """Return the line ending of the line before an offset, or of the first line of the text."""
-    before = lines.line_ending_of(body[max(at - 2, 0) : at])
+    before = lines.ending_of_line(body[max(at - 2, 0) : at])
     if before:
         return before
     stops = [place for place in (body.find("\r"), body.find("\n")) if place >= 0]

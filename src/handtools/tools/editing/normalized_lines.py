@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 from handtools.text import lines
-from handtools.text.lines import BLANKS, leading_blanks
+from handtools.text.lines import BLANKS, indentation_of_line
 from handtools.tools.editing.edit_outcome import CharSpan, Excerpt, MatchHint, MatchTier
 
 _ASCII_BLANKS = BLANKS + "\r"
@@ -113,7 +113,7 @@ def all_line_match_losses(one: str, other: str) -> frozenset[MatchLoss]:
     if not mine and not theirs:
         return frozenset({MatchLoss.TRAILING})
     found = {MatchLoss.TRAILING} if _trailing_blanks(one) != _trailing_blanks(other) else set()
-    if leading_blanks(one) != leading_blanks(other):
+    if indentation_of_line(one) != indentation_of_line(other):
         found.add(MatchLoss.INDENTATION)
     least = (
         kinds

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from handtools.text.diffs.unified_diff import diff_line_edits
-from handtools.text.lines import indent_columns, leading_blanks
+from handtools.text.lines import indentation_of_line, indentation_width
 from handtools.tools.editing.edit_outcome import EditRefused
 from handtools.tools.editing.normalized_lines import BLOCK_OPENERS, LineIndex, LineMatch, is_blank
 
@@ -156,7 +156,7 @@ def _is_inner(line: str, least: int) -> bool:
 
 
 def _indentation_width(line: str) -> int:
-    return indent_columns(leading_blanks(line))
+    return indentation_width(indentation_of_line(line))
 
 
 def _split_at_elisions(text: str) -> tuple[list[str], list[str]]:

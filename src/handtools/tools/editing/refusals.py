@@ -99,7 +99,9 @@ def refuse_unclear(
 def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
     """Return a sentence that says what one level of indentation is near the lines; empty if unknown."""
     depths = {
-        lines.leading_blanks(row) for row in line_index.lines_without_ends[first:last] if not is_blank(row)
+        lines.indentation_of_line(row)
+        for row in line_index.lines_without_ends[first:last]
+        if not is_blank(row)
     } - {""}
     near = line_index.lines_without_ends[max(0, first - INDENT_SAMPLE_LINES) : last + INDENT_SAMPLE_LINES]
     signs = set("".join(depths)) or set(indent_step(near) or "")
@@ -114,7 +116,9 @@ def _usual_width(rows: list[str]) -> int:
     """Return the most frequent increase of indentation between neighbouring lines, in spaces, or 0."""
     # Lines that begin with `*` continue a block comment, indented by one more space than its start.
     depths = [
-        lines.leading_blanks(row) for row in rows if not is_blank(row) and not row.lstrip().startswith("*")
+        lines.indentation_of_line(row)
+        for row in rows
+        if not is_blank(row) and not row.lstrip().startswith("*")
     ]
     widths = Counter(
         len(deep) - len(shallow)
@@ -236,7 +240,9 @@ def render_refusal(refusal: EditRefused | AlreadyApplied) -> str:
         return f"The change is already in the file, at {refusal.where}."
     parts = [refusal.message]
     if refusal.nearest_excerpt and refusal.suggestion is None:
-        parts.append(lines.number_lines(refusal.nearest_excerpt.lines, refusal.nearest_excerpt.line))
+        parts.append(
+            lines.render_numbered_lines(refusal.nearest_excerpt.lines, refusal.nearest_excerpt.line)
+        )
     parts += refusal.differences
     for place in refusal.candidates:
         parts.append(f"line {place.line}: {place.text}")

@@ -60,7 +60,7 @@ def replace_text(
     )
     if not isinstance(outcome, EditApplied):
         return outcome
-    if outcome.spliced.is_same:
+    if outcome.spliced.is_unchanged:
         return EditRefused(code="no_change", message="The edit would leave the file as it is.")
     if (size := len(outcome.spliced)) > max(omitted_code.LARGEST_EDITED_TEXT_CHARS, 2 * len(body)):
         return EditRefused(code="too_large", message=f"The file would grow to {size} characters.")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from handtools.text import lines
 from handtools.text.diffs.three_way_merge import shifts_of_equal_rows
 from handtools.text.diffs.unified_diff import LineEdit, diff_line_edits
-from handtools.text.lines import BLANKS, leading_blanks
+from handtools.text.lines import BLANKS, indentation_of_line
 from handtools.tools.editing.edit_outcome import UnclearEdit
 from handtools.tools.editing.indentation import INDENT_SAMPLE_LINES, IndentationMap
 from handtools.tools.editing.normalized_lines import LineIndex, LineMatch, MatchLoss, is_blank
@@ -259,8 +259,8 @@ class _Replay:
         rows = self.line_index.rows
         if self.rows and not self.rows[-1].is_kept:
             # The arguments end before the line ending of their last line, so take the ending from the file.
-            self.rows[-1] = self.rows[-1]._replace(end=lines.line_ending_of(rows[self.match.last - 1]))
-        if self.rows and self.at == len(rows) and not lines.line_ending_of(rows[-1]):
+            self.rows[-1] = self.rows[-1]._replace(end=lines.ending_of_line(rows[self.match.last - 1]))
+        if self.rows and self.at == len(rows) and not lines.ending_of_line(rows[-1]):
             usual = self.line_index.dominant_line_end
             ended = [row._replace(end=row.end or usual) for row in self.rows[:-1]]
             self.rows = [*ended, self.rows[-1]._replace(end="")]
@@ -308,19 +308,21 @@ class _Replay:
             self.new[step.new],
         )
         depth = (
-            leading_blanks(filed)
-            if leading_blanks(wanted) == leading_blanks(mine)
+            indentation_of_line(filed)
+            if indentation_of_line(wanted) == indentation_of_line(mine)
             else self._indentation_in_file(wanted)
         )
-        text = depth + merge_words(*(line[len(leading_blanks(line)) :] for line in (mine, filed, wanted)))
-        self.rows.append(_WrittenLine(text, lines.line_ending_of(self.line_index.rows[place])))
+        text = depth + merge_words(
+            *(line[len(indentation_of_line(line)) :] for line in (mine, filed, wanted))
+        )
+        self.rows.append(_WrittenLine(text, lines.ending_of_line(self.line_index.rows[place])))
         self.at = place + 1
 
     def _drop_line(self, number: int, step: EditScriptStep) -> None:
         place = self.match.places[step.old]
         if place is not None:
             self._pass_blanks(number, place)
-            self.freed.append(lines.line_ending_of(self.line_index.rows[place]))
+            self.freed.append(lines.ending_of_line(self.line_index.rows[place]))
             self.at = place + 1
         elif any(
             op.kind == "keep" and is_blank(self.old[op.old]) for op in self._neighbouring_steps(number)
@@ -349,11 +351,17 @@ class _Replay:
                 raise UnclearEdit("unclear", "Two lines are the same in old_string but not in the file.")
             return filed.pop() or line
         return (
-            line if is_blank(line) else self._indentation_in_file(line) + line[len(leading_blanks(line)) :]
+            line
+            if is_blank(line)
+            else self._indentation_in_file(line) + line[len(indentation_of_line(line)) :]
         )
 
     def _indentation_in_file(self, line: str) -> str:
-        return self.indents.file_indentation(leading_blanks(line)) if self.indents else leading_blanks(line)
+        return (
+            self.indents.file_indentation(indentation_of_line(line))
+            if self.indents
+            else indentation_of_line(line)
+        )
 
     def _indentation_map(self) -> IndentationMap:
         if any(
@@ -365,7 +373,7 @@ class _Replay:
                 "indent_conflict", "The file indents with characters other than spaces and tabs here."
             )
         pairs = [
-            (leading_blanks(line), leading_blanks(self.line_index.lines_without_ends[place]))
+            (indentation_of_line(line), indentation_of_line(self.line_index.lines_without_ends[place]))
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
@@ -383,7 +391,7 @@ class _Replay:
         """Raise `UnclearEdit` if the only old line lost its indentation, but perhaps not the added lines."""
         if len(pairs) > 1 or pairs[0][0] or not pairs[0][1]:
             return
-        first, *below = [leading_blanks(line) for line in self.new if not is_blank(line)] or [""]
+        first, *below = [indentation_of_line(line) for line in self.new if not is_blank(line)] or [""]
         below = [first, *below] if first else below
         if below and all(depth.startswith(pairs[0][1]) for depth in below):
             raise UnclearEdit(
@@ -408,7 +416,7 @@ class _Replay:
         if self.rows and self.rows[-1].end:
             return self.rows[-1].end
         near = self.line_index.rows[max(0, self.at - 1) : self.at + 2]
-        return next(filter(None, map(lines.line_ending_of, near)), self.line_index.dominant_line_end)
+        return next(filter(None, map(lines.ending_of_line, near)), self.line_index.dominant_line_end)
 
     def _next_matched_row(self, number: int) -> int | None:
         """Return the index of the file line that matches the next old line after a step.
@@ -433,14 +441,14 @@ class _Replay:
         if self.ops[number - 1].kind == "add":
             return
         above, below = (
-            leading_blanks(self.line_index.lines_without_ends[self.at - 1]),
-            leading_blanks(self.line_index.lines_without_ends[following]),
+            indentation_of_line(self.line_index.lines_without_ends[self.at - 1]),
+            indentation_of_line(self.line_index.lines_without_ends[following]),
         )
-        if (leading_blanks(text) == above) == (leading_blanks(text) == below):
+        if (indentation_of_line(text) == above) == (indentation_of_line(text) == below):
             raise UnclearEdit(
                 "unclear", "The file has a blank line where the new lines go; old_string leaves it out."
             )
-        if leading_blanks(text) == below:
+        if indentation_of_line(text) == below:
             self._copy_to(following)
 
     def _check_first_depth(self, step: EditScriptStep, line: str, text: str) -> None:
@@ -451,8 +459,8 @@ class _Replay:
         filed = self._matched_file_line(0) or ""
         if step.new or is_blank(line) or is_blank(filed) or not self.indents:
             return
-        as_deep = leading_blanks(line) == leading_blanks(self.old[0])
-        if as_deep and leading_blanks(text) != leading_blanks(filed):
+        as_deep = indentation_of_line(line) == indentation_of_line(self.old[0])
+        if as_deep and indentation_of_line(text) != indentation_of_line(filed):
             raise UnclearEdit(
                 "indent_conflict", "New lines at the margin may belong at the depth of the first old line."
             )

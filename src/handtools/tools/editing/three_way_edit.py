@@ -123,7 +123,7 @@ def replace_in_nearest_lines(
     if merged.rows == list(window.lines):
         return AlreadyApplied(text=line_index.text, excerpt=window)
     span = line_index.span(window.line - 1, window.end_line)
-    closed = bool(lines.line_ending_of(line_index.text[span.start : span.end]))
+    closed = bool(lines.ending_of_line(line_index.text[span.start : span.end]))
     written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
     return EditApplied(
         spliced=SplicedText(line_index.text, span.start, span.end, written),

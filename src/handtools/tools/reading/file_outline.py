@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handtools.text.encoding import decode
-from handtools.text.lines import leading_blanks, without_line_ending
+from handtools.text.lines import indentation_of_line, without_line_ending
 from handtools.text.numbered_page import ReadBudget
 from handtools.text.truncation import clip_line
 
@@ -113,12 +113,12 @@ def render_outline(
         # Skip rendering if there are too many rows: there can be tens of thousands, at tens of depths.
         if rows <= budget.lines:
             text = _rows_text(lines, [head for head in symbols if head.depth <= depth])
-            if budget.holds(text):
+            if budget.has_room_for(text):
                 return OutlineView(text, len(symbols) - rows)
         rows -= by_depth[depth]
     top = [head for head in symbols if head.depth == 0]
     count = min(len(top), budget.lines)
-    while count > 1 and not budget.holds(_rows_text(lines, top[:count])):
+    while count > 1 and not budget.has_room_for(_rows_text(lines, top[:count])):
         count = count * 3 // 4
     return OutlineView(_rows_text(lines, top[:count]), len(symbols) - count)
 
@@ -135,7 +135,7 @@ def fold_bodies(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> list[
             line += 1
             continue
         closing = _last_folded_line(lines, head)
-        indent = leading_blanks(lines[line - 1])
+        indent = indentation_of_line(lines[line - 1])
         rows.append(f"\t{indent}… {closing - line + 1} lines: {line}-{closing}")
         line = closing + 1
     return rows

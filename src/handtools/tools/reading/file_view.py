@@ -17,14 +17,14 @@ from handtools.core.result import Image
 from handtools.core.syntax import Outline, Symbol, qualified_name, symbol_chains, symbols_named
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import DecodedText, decode, is_binary
-from handtools.text.lines import dominant_ending, number_lines, split_lines, without_line_ending
+from handtools.text.lines import dominant_ending, render_numbered_lines, split_lines, without_line_ending
 from handtools.text.numbered_page import (
     SHOWN_LINES_NOTE_TOKENS,
     ReadBudget,
     RequestedLines,
     is_minified,
     lines_that_fit,
-    number_page,
+    render_numbered_page,
 )
 from handtools.text.paths import PathSpec, similar_names
 from handtools.text.plurals import number_with_noun
@@ -197,11 +197,11 @@ class FileViewRequest:
 
     @property
     def _is_whole_file_requested(self) -> bool:
-        return self.target_spec.whole and self.requested.whole
+        return self.target_spec.is_whole_file and self.requested.is_whole_file
 
     def _lines_view(self, facts: ViewFacts, lines: list[str], note: str = "") -> FileViewResult:
         first, last = self._requested_range(len(lines))
-        shown = number_page(
+        shown = render_numbered_page(
             lines[first - 1 :], (first, last), len(lines), self.budget, max_chars=MAX_VIEW_LINE_CHARS
         )
         left_out = _lines_not_shown(first, shown.end, len(lines))
@@ -212,7 +212,7 @@ class FileViewRequest:
 
     def _requested_range(self, total: int) -> tuple[int, int]:
         try:
-            first, last = self.requested.within(total)
+            first, last = self.requested.first_and_last_line(total)
         except ValueError as problem:
             message = f"`{self.target_spec.path}`: {problem}."
             raise InvalidInput(message, hint="Use a smaller start_line.") from None
@@ -228,7 +228,7 @@ class FileViewRequest:
                 f"Did you mean {', '.join(close)}?" if close else "Use view=outline to see what it defines."
             )
             raise NotFound(f"`{facts.path}` does not define `{self.target_spec.symbol}`.", hint=hint)
-        shown, room, whole = [], self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), True
+        shown, room, whole = [], self.budget.with_tokens_reserved(SHOWN_LINES_NOTE_TOKENS), True
         for way in ways:
             rows = lines[way[-1].start_line - 1 : way[-1].end_line]
             kept = lines_that_fit(rows, room, max_chars=MAX_VIEW_LINE_CHARS)
@@ -236,8 +236,8 @@ class FileViewRequest:
             end = way[-1].start_line + len(kept) - 1
             cut = f", shown to {end}; use start_line={end + 1}" if len(kept) < len(rows) else ""
             note = f"({qualified_name(way)}: lines {way[-1].start_line}-{way[-1].end_line} of {len(lines)}{cut}.)"
-            shown.append(f"{number_lines(kept, way[-1].start_line)}\n{note}")
-            room = room.less(shown[-1])
+            shown.append(f"{render_numbered_lines(kept, way[-1].start_line)}\n{note}")
+            room = room.budget_after_text(shown[-1])
             if room.is_spent:
                 break
         if len(shown) < len(ways):
@@ -252,7 +252,7 @@ class FileViewRequest:
 
     def _outline_view(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         shown = render_outline(
-            lines, flatten_outline(outline), self.budget.keeping(2 * SHOWN_LINES_NOTE_TOKENS)
+            lines, flatten_outline(outline), self.budget.with_tokens_reserved(2 * SHOWN_LINES_NOTE_TOKENS)
         )
         left_out = shown.left_out + outline.left_out
         note = f"(Outline of {len(lines)} lines of {outline.language}, each with its line range"
@@ -266,7 +266,7 @@ class FileViewRequest:
 
     def _folded_view(self, facts: ViewFacts, lines: list[str], outline: Outline) -> FileViewResult:
         rows = fold_bodies(lines, flatten_outline(outline))
-        room = self.budget.keeping(SHOWN_LINES_NOTE_TOKENS)
+        room = self.budget.with_tokens_reserved(SHOWN_LINES_NOTE_TOKENS)
         kept = lines_that_fit([f"{row}\n" for row in rows], room, max_chars=MAX_VIEW_LINE_CHARS)
         clipped = len(kept) < len(rows)
         note = f"(Folded: {len(lines)} lines in {len(rows)} rows"
@@ -290,7 +290,7 @@ class FileViewRequest:
             return FileViewResult(f"(Unchanged since you last saw it: {len(lines)} lines.)", part)
         rows = split_lines(unified_diff(self.target_spec.path, before, source_text.body))
         kept = lines_that_fit(
-            rows, self.budget.keeping(SHOWN_LINES_NOTE_TOKENS), max_chars=MAX_VIEW_LINE_CHARS
+            rows, self.budget.with_tokens_reserved(SHOWN_LINES_NOTE_TOKENS), max_chars=MAX_VIEW_LINE_CHARS
         )
         clipped = len(kept) < len(rows)
         note = f"\n({len(rows) - len(kept)} more rows of the diff left out.)" if clipped else ""
@@ -348,7 +348,9 @@ class FileViewRequest:
             lines = [
                 f"{lines[0][: MAX_VIEW_LINE_CHARS - 40]} … [of more than {LARGE_FILE_PAGE_BYTES:,} bytes]"
             ]
-        shown = number_page(lines, (first, last), found.total, self.budget, max_chars=MAX_VIEW_LINE_CHARS)
+        shown = render_numbered_page(
+            lines, (first, last), found.total, self.budget, max_chars=MAX_VIEW_LINE_CHARS
+        )
         facts = ViewFacts(
             path=path,
             encoding=stretch.encoding,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from handtools.text.lines import LineRange, merged_ranges
+from handtools.text.lines import LineRange, merged_line_ranges
 from handtools.text.token_estimate import estimate_tokens
 
 
@@ -105,7 +105,7 @@ def passages_mentioning(text: str, wanted: str) -> list[str]:
         LineRange(max(hit - MENTION_CONTEXT_LINES, 0), min(hit + MENTION_CONTEXT_LINES, len(lines) - 1))
         for hit in hits
     )
-    for first, last in merged_ranges(around):
+    for first, last in merged_line_ranges(around):
         pieces.append("\n".join([f"[{titles[first] or 'beginning'}]", *lines[first : last + 1]]))
     return pieces
 

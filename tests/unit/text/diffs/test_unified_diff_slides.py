@@ -1,7 +1,7 @@
 from textwrap import dedent
 
 from handtools.text.diffs.alignment import LineEdit, align_lines
-from handtools.text.diffs.unified_diff import slide_edits
+from handtools.text.diffs.unified_diff import edits_slid_to_best_place
 
 
 def rows(text: str) -> list[str]:
@@ -10,7 +10,7 @@ def rows(text: str) -> list[str]:
 
 def added(before: str, after: str) -> list[str]:
     """Give the rows that one edit adds."""
-    (edit,) = slide_edits(align_lines(rows(before), rows(after)), rows(before), rows(after))
+    (edit,) = edits_slid_to_best_place(align_lines(rows(before), rows(after)), rows(before), rows(after))
     return rows(after)[edit.start_b : edit.end_b]
 
 
@@ -80,20 +80,22 @@ def test_an_inserted_block_begins_with_its_own_comment():
 def test_a_removed_block_is_shown_as_a_whole():
     before = ["start {", "    x", "}", "start {", "    y", "}", "end"]
     after = ["start {", "    x", "}", "end"]
-    assert slide_edits([LineEdit(2, 5, 2, 2)], before, after) == [LineEdit(3, 6, 3, 3)]
+    assert edits_slid_to_best_place([LineEdit(2, 5, 2, 2)], before, after) == [LineEdit(3, 6, 3, 3)]
 
 
 def test_a_repeated_line_is_added_after_the_others():
     assert added("a\na\nb", "a\na\na\nb") == ["a"]
-    assert slide_edits(align_lines(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [LineEdit(1, 1, 1, 2)]
+    assert edits_slid_to_best_place(align_lines(["a"], ["a", "a"]), ["a"], ["a", "a"]) == [
+        LineEdit(1, 1, 1, 2)
+    ]
 
 
 def test_a_deletion_that_can_reach_an_insertion_joins_it():
-    assert slide_edits([LineEdit(0, 1, 0, 0), LineEdit(2, 2, 1, 2)], list("aab"), list("aXb")) == [
-        LineEdit(1, 2, 1, 2)
-    ]
+    assert edits_slid_to_best_place(
+        [LineEdit(0, 1, 0, 0), LineEdit(2, 2, 1, 2)], list("aab"), list("aXb")
+    ) == [LineEdit(1, 2, 1, 2)]
 
 
 def test_a_change_never_slides_over_another():
     a, b = list("xaaay"), list("aaa")
-    assert slide_edits(align_lines(a, b), a, b) == [LineEdit(0, 1, 0, 0), LineEdit(4, 5, 3, 3)]
+    assert edits_slid_to_best_place(align_lines(a, b), a, b) == [LineEdit(0, 1, 0, 0), LineEdit(4, 5, 3, 3)]

@@ -160,14 +160,14 @@ def test_any_of_several_patterns_matches_and_the_first_is_named():
     assert several.matches("dist", folder=True)
     assert not several.matches("dist")
     assert not several.matches("src/git.py")
-    assert several.which("a.egg-info/b.pyc") == "*.pyc"
-    assert several.which("x/a.egg-info/b") == "**/*.egg-info/**"
-    assert several.which("src") is None
+    assert several.first_matching_pattern("a.egg-info/b.pyc") == "*.pyc"
+    assert several.first_matching_pattern("x/a.egg-info/b") == "**/*.egg-info/**"
+    assert several.first_matching_pattern("src") is None
 
 
 def test_no_patterns_match_nothing():
     assert not GlobSet([]).matches("a")
-    assert GlobSet([]).which("a") is None
+    assert GlobSet([]).first_matching_pattern("a") is None
 
 
 def test_asking_many_patterns_about_a_path_is_cheap():

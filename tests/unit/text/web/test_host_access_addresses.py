@@ -10,7 +10,7 @@ from handtools.text.web.host_access import (
     METADATA_ADDRESSES,
     ip_address_refusal,
     ip_literal,
-    is_this_machine,
+    is_address_of_this_machine,
 )
 
 LOCAL = [
@@ -45,14 +45,14 @@ def test_what_is_near_is_refused_with_a_reason(address):
     "address", ["127.0.0.1", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "2002:7f00:1::1"]
 )
 def test_addresses_of_this_machine_are_known_as_such(address):
-    assert is_this_machine(address)
+    assert is_address_of_this_machine(address)
 
 
 @pytest.mark.parametrize(
     "address", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1", *METADATA_ADDRESSES, *OPEN, "x"]
 )
 def test_other_addresses_are_not_this_machine(address):
-    assert not is_this_machine(address)
+    assert not is_address_of_this_machine(address)
 
 
 @pytest.mark.parametrize("address", OPEN)

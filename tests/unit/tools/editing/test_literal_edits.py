@@ -30,7 +30,7 @@ def test_text_becomes_the_line(body, line, text, after):
 def test_every_other_line_keeps_its_bytes(body, share, text):
     line = 1 + round(share * lines.count_lines(body))
     after = insert_lines(body, line, text)
-    at = lines.offset_of_line(body, line)
+    at = lines.start_offset_of_line_number(body, line)
     assert after.startswith(body[:at])
     assert after.endswith(body[at:])
     if body and body[-1] not in "\r\n" and text.removesuffix("\n")[-1:] not in ("", "\n"):

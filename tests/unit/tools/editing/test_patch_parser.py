@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from handtools.text.patch_model import Hunk, HunkRow, MalformedPatch, invert_patch, patch_of_one_file
+from handtools.text.patch_model import Hunk, HunkRow, MalformedPatch, begin_patch_text, invert_patch
 from handtools.tools.editing.patch_parser import parse_patch
 
 GIT = """\
@@ -320,5 +320,5 @@ def test_names_with_spaces_are_told_apart_up_to_ten_thousand_letters():
     ],
 )
 def test_a_patch_of_one_file_is_read_as_it_is_written(arguments, moved, read):
-    [file] = parse_patch(patch_of_one_file(*arguments, move_to=moved))
+    [file] = parse_patch(begin_patch_text(*arguments, move_to=moved))
     assert (file.action, file.path, file.origin, file.hunks) == read
