@@ -28,7 +28,7 @@ from deepagents.backends.protocol import (
 
 from handtools.adapters.backend_calls import NOTHING_THERE, BackendCalls, PathContent, removal_script
 from handtools.adapters.langgraph_calls import call_counts_by_task, call_in_task, session_of_graph_thread
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.errors import ToolError
 from handtools.core.result import Result
 from handtools.text.encoding import decode, is_binary, without_surrogates
@@ -124,12 +124,12 @@ def glob_result(result: Result[Any]) -> GlobResult:
 
 def execute_response(result: Result[Any]) -> ExecuteResponse:
     """Return a command's output and exit code, with our notes on its changes."""
-    done = command_text(result)
+    done = parse_command_text(result)
     if done.timed_out:
         return ExecuteResponse(error_text(result), exit_code=TIMED_OUT)
     if not result.ok:
         return ExecuteResponse(error_text(result), exit_code=NOT_RUN)
-    parts = (done.output.rstrip("\n"), done.notes)
+    parts = (done.full_output.rstrip("\n"), done.notes)
     return ExecuteResponse(without_surrogates("\n".join(filter(None, parts))), exit_code=done.code)
 
 
@@ -222,7 +222,7 @@ class ToolboxBackend(SandboxBackendProtocol):  # type: ignore[misc]
         if ours == ".":
             return DeleteResult(error="Can't delete the workspace folder.")
         result = await call_in_task(self.toolbox, "bash", {"command": removal_script(ours), "cwd": "."})
-        code = command_text(result).code
+        code = parse_command_text(result).code
         if result.ok and code == 0:
             return DeleteResult(path=file_path)
         return DeleteResult(

@@ -7,7 +7,7 @@ and not in the package, so they follow the vendor's guides.
 from collections.abc import Mapping
 from typing import Any
 
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     INTEGER,
@@ -19,7 +19,7 @@ from handtools.core.dialects.dialect_tool import (
     OurCalls,
     map_to_one_call,
     object_schema,
-    with_text,
+    with_text_replaced,
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
@@ -34,27 +34,27 @@ NEW_SHELL_TEXT = "The shell was restarted in the workspace folder. Exported vari
 def _calls_for_bash(args: Args) -> OurCalls:
     if args.get("restart"):
         result = yield "bash", {"command": NEW_SHELL, "cwd": "."}
-        return with_text(result, NEW_SHELL_TEXT) if result.ok else result
+        return with_text_replaced(result, NEW_SHELL_TEXT) if result.ok else result
     if not args.get("command"):
         raise InvalidInput("`command` is missing.", hint="Send a command, or restart=true.")
     ours = {"command": args["command"]}
     if args.get("timeout_ms"):
         ours["timeout"] = args["timeout_ms"] / 1000
     result = yield "bash", ours
-    return bash_answer(result)
+    return bash_result_for_vendor(result)
 
 
-def bash_answer(result: Result[Any]) -> Result[Any]:
+def bash_result_for_vendor(result: Result[Any]) -> Result[Any]:
     """Format the result of a command as its output, and its exit code if it failed."""
-    done = command_text(result)
+    done = parse_command_text(result)
     if not result.ok or done.job:
         return result
-    parts = [done.output.rstrip("\n"), done.notes]
+    parts = [done.full_output.rstrip("\n"), done.notes]
     if done.timed_out:
         parts.insert(1, f"Timed out after {done.seconds:.1f} s; the command was killed.")
     elif done.code:
         parts.insert(1, f"Exit code {done.code}")
-    return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
+    return with_text_replaced(result, "\n".join(part for part in parts if part) or "(No output.)")
 
 
 def _line_range_arguments(view_range: list[int]) -> Mapping[str, Any]:
@@ -70,19 +70,21 @@ def _calls_for_memory(args: Args) -> OurCalls:
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         raise InvalidInput(f"{names} is missing for {command}.", hint="Send it too.")
-    ours = {name: _in_memory(value) if "path" in name else value for name, value in args.items()}
+    ours = {
+        name: _path_in_memory_folder(value) if "path" in name else value for name, value in args.items()
+    }
     if command == "delete":
         if ours["path"] == MEMORY_FOLDER:
             raise InvalidInput("/memories itself can't be deleted.", hint="Delete the files in it.")
         result = yield "patch", {"patch": begin_patch_text("Delete", ours["path"])}
-        return with_text(result, f"Deleted {args['path']}.") if result.ok else result
+        return with_text_replaced(result, f"Deleted {args['path']}.") if result.ok else result
     if command == "rename":
         moved = begin_patch_text("Update", ours["old_path"], move_to=ours["new_path"])
         result = yield "patch", {"patch": moved}
         done = f"Renamed {args['old_path']} to {args['new_path']}."
-        return with_text(result, done) if result.ok else result
+        return with_text_replaced(result, done) if result.ok else result
     result = yield TEXT_EDITOR, ours
-    if command == "view" and ours["path"] == MEMORY_FOLDER and _is_missing(result):
+    if command == "view" and ours["path"] == MEMORY_FOLDER and _is_not_found_error(result):
         return Result("/memories is empty.", None)
     return _with_memory_paths(result) if result.ok else result
 
@@ -93,14 +95,14 @@ def _with_memory_paths(result: Result[Any]) -> Result[Any]:
     head, *rows = result.text.split("\n")
     shown = [f"/{row}" if row.startswith(MEMORY_FOLDER) and listing else row for row in rows]
     first = head.replace(f" {MEMORY_FOLDER}", f" /{MEMORY_FOLDER}", 1)
-    return with_text(result, "\n".join([first, *shown]))
+    return with_text_replaced(result, "\n".join([first, *shown]))
 
 
-def _is_missing(result: Result[Any]) -> bool:
+def _is_not_found_error(result: Result[Any]) -> bool:
     return result.fault is not None and result.fault.code == "not_found"
 
 
-def _in_memory(path: str) -> str:
+def _path_in_memory_folder(path: str) -> str:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if parts[:1] != [MEMORY_FOLDER] or ".." in parts:
         raise InvalidInput(f"{path} is not in /memories.", hint="Send a path that begins with /memories.")
@@ -131,7 +133,7 @@ def _tool_definition(kind: str, name: str) -> Mapping[str, Any]:
     return {"type": kind, "name": name}
 
 
-def _editor_tool(kind: str, name: str, *commands: str) -> DialectTool:
+def _text_editor_tool(kind: str, name: str, *commands: str) -> DialectTool:
     known = {"type": "string", "enum": ["view", "create", "str_replace", "insert", *commands]}
     return DialectTool(
         name=name,
@@ -168,11 +170,11 @@ _MEMORY = DialectTool(
     definition=_tool_definition("memory_20250818", "memory"),
 )
 
-ANTHROPIC: Dialect = (_BASH, _editor_tool("text_editor_20250728", TEXT_EDITOR), _MEMORY)
-ANTHROPIC_20250429: Dialect = (_BASH, _editor_tool("text_editor_20250429", TEXT_EDITOR))
+ANTHROPIC: Dialect = (_BASH, _text_editor_tool("text_editor_20250728", TEXT_EDITOR), _MEMORY)
+ANTHROPIC_20250429: Dialect = (_BASH, _text_editor_tool("text_editor_20250429", TEXT_EDITOR))
 ANTHROPIC_20250124: Dialect = (
     _BASH,
-    _editor_tool("text_editor_20250124", "str_replace_editor", "undo_edit"),
+    _text_editor_tool("text_editor_20250124", "str_replace_editor", "undo_edit"),
 )
 
 AGENT_TOOLSET_20260401: Dialect = (

@@ -30,12 +30,12 @@ class CommandText(NamedTuple):
     job: str
 
     @property
-    def output(self) -> str:
+    def full_output(self) -> str:
         """Everything that was printed."""
         return self.stdout + self.stderr
 
 
-def command_text(result: Result[Any]) -> CommandText:
+def parse_command_text(result: Result[Any]) -> CommandText:
     """Parse the result of `bash` or `jobs`; a refusal is returned as notes."""
     details = result.details
     if details is None:

@@ -6,7 +6,7 @@ TaskStop, so these follow the types in npm `@anthropic-ai/claude-agent-sdk` 0.3.
 
 from typing import Any
 
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     NUMBER,
@@ -15,11 +15,11 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    description_argument,
     map_to_one_call,
+    milliseconds_to_argument,
     object_schema,
-    seconds,
-    short_description,
-    with_text,
+    with_text_replaced,
 )
 from handtools.core.result import Result
 
@@ -40,16 +40,16 @@ _TYPE_GLOBS = {
 """File types whose extension differs from the type's name."""
 
 
-def _bash_answer(result: Result[Any], _: Args) -> Result[Any]:
-    done = command_text(result)
+def _bash_result_for_vendor(result: Result[Any], _: Args) -> Result[Any]:
+    done = parse_command_text(result)
     if done.job:
-        return with_text(result, f"Command running in background with ID: {done.job}.")
-    parts = [done.output.rstrip("\n"), done.notes]
+        return with_text_replaced(result, f"Command running in background with ID: {done.job}.")
+    parts = [done.full_output.rstrip("\n"), done.notes]
     if done.timed_out:
         parts.insert(0, f"Command timed out after {done.seconds:.1f} s")
     elif done.code:
         parts.insert(0, f"Exit code {done.code}")
-    return with_text(result, "\n".join(part for part in parts if part) or "(No output.)")
+    return with_text_replaced(result, "\n".join(part for part in parts if part) or "(No output.)")
 
 
 def _calls_for_grep(args: Args) -> OurCalls:
@@ -85,12 +85,12 @@ CLAUDE_CODE: Dialect = (
         calls=map_to_one_call(
             "bash",
             {
-                "timeout": seconds("timeout"),
-                "description": short_description,
+                "timeout": milliseconds_to_argument("timeout"),
+                "description": description_argument,
                 "run_in_background": "background",
                 "dangerouslyDisableSandbox": None,
             },
-            render=_bash_answer,
+            render=_bash_result_for_vendor,
         ),
     ),
     DialectTool(

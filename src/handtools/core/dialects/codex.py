@@ -6,7 +6,7 @@ call, so a command runs as a background job that is awaited for as long as the m
 
 from typing import Any
 
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     NUMBER,
@@ -16,10 +16,10 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    description_argument,
     map_to_one_call,
     object_schema,
-    short_description,
-    with_text,
+    with_text_replaced,
 )
 from handtools.core.dialects.openai import APPLY_PATCH_FREEFORM
 from handtools.core.result import Result
@@ -34,10 +34,10 @@ SESSION_PREFIX = "job"
 """Codex numbers its sessions; we use the number of our job."""
 
 
-def _exec_command(args: Args) -> OurCalls:
+def _calls_for_exec_command(args: Args) -> OurCalls:
     ours = {"command": args["cmd"], "cwd": args.get("workdir") or ".", "background": True}
     ours |= {"pty": True} if args.get("tty") else {}
-    ours |= short_description(args.get("justification") or "")
+    ours |= description_argument(args.get("justification") or "")
     started = yield "bash", ours
     if not started.ok:
         return started
@@ -45,10 +45,10 @@ def _exec_command(args: Args) -> OurCalls:
         "jobs",
         _wait_arguments(started.details.job, args.get("yield_time_ms", YIELD_MS), MAX_YIELD_MS),
     )
-    return _session_answer(waited)
+    return _session_result_for_vendor(waited)
 
 
-def _write_stdin(args: Args) -> OurCalls:
+def _calls_for_write_stdin(args: Args) -> OurCalls:
     job = f"{SESSION_PREFIX}{int(args['session_id'])}"
     if chars := args.get("chars"):
         sent = yield "jobs", {"action": "send", "job": job, "text": chars}
@@ -58,24 +58,30 @@ def _write_stdin(args: Args) -> OurCalls:
     else:
         milliseconds, most = args.get("yield_time_ms", POLL_MS), MAX_POLL_MS
     waited = yield "jobs", _wait_arguments(job, milliseconds, most)
-    return _session_answer(waited)
+    return _session_result_for_vendor(waited)
 
 
 def _wait_arguments(job: str, milliseconds: float, most: int) -> dict[str, Any]:
     return {"action": "wait", "job": job, "timeout": min(milliseconds, most) / 1000}
 
 
-def _session_answer(result: Result[Any]) -> Result[Any]:
+def _session_result_for_vendor(result: Result[Any]) -> Result[Any]:
     if not result.ok:
         return result
-    done = command_text(result)
+    done = parse_command_text(result)
     number = done.job.removeprefix(SESSION_PREFIX)
     state = f"Process running with session ID {number}"
     if not result.details.running:
         state = f"Process exited with code {done.code}"
     notes = "\n".join(row for row in done.notes.splitlines() if not row.startswith("(since="))
-    rows = [f"Wall time: {done.seconds:.4f} seconds", state, "Output:", done.output.rstrip("\n"), notes]
-    return with_text(result, "\n".join(row for row in rows if row))
+    rows = [
+        f"Wall time: {done.seconds:.4f} seconds",
+        state,
+        "Output:",
+        done.full_output.rstrip("\n"),
+        notes,
+    ]
+    return with_text_replaced(result, "\n".join(row for row in rows if row))
 
 
 CODEX: Dialect = (
@@ -99,7 +105,7 @@ CODEX: Dialect = (
             "cmd",
             closed=True,
         ),
-        calls=_exec_command,
+        calls=_calls_for_exec_command,
     ),
     DialectTool(
         name="write_stdin",
@@ -110,7 +116,7 @@ CODEX: Dialect = (
             "session_id",
             closed=True,
         ),
-        calls=_write_stdin,
+        calls=_calls_for_write_stdin,
     ),
     APPLY_PATCH_FREEFORM,
     DialectTool(

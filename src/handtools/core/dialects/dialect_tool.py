@@ -32,7 +32,7 @@ class DialectTool:
     @cached_property
     def params(self) -> type[BaseModel]:
         """A pydantic model that validates arguments against the schema."""
-        return _model_of_schema(self.name, self.schema)
+        return _pydantic_model_of_schema(self.name, self.schema)
 
 
 Dialect: TypeAlias = tuple[DialectTool, ...]
@@ -57,22 +57,22 @@ def object_schema(properties: Mapping[str, Any], *required: str, closed: bool = 
 _SCALARS: Mapping[str, Any] = {"string": str, "integer": int, "number": int | float, "boolean": bool}
 
 
-def _model_of_schema(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
+def _pydantic_model_of_schema(name: str, schema: Mapping[str, Any]) -> type[BaseModel]:
     required = set(schema.get("required", ()))
     fields: dict[str, Any] = {}
     for number, (key, node) in enumerate(schema["properties"].items()):
         # Numbered field names, because a vendor's parameter may be called `-A`.
         default: Any = ... if key in required else None
-        fields[f"field_{number}"] = (_annotation(key, node), Field(default, alias=key))
+        fields[f"field_{number}"] = (_annotation_of_schema(key, node), Field(default, alias=key))
     return create_model(name, **fields)
 
 
-def _annotation(name: str, node: Mapping[str, Any]) -> Any:
+def _annotation_of_schema(name: str, node: Mapping[str, Any]) -> Any:
     if "enum" in node:
         return Literal[tuple(node["enum"])]
     if node["type"] == "array":
-        return list[_annotation(name, node["items"])]  # type: ignore[misc]
-    return _model_of_schema(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
+        return list[_annotation_of_schema(name, node["items"])]  # type: ignore[misc]
+    return _pydantic_model_of_schema(name, node) if node["type"] == "object" else _SCALARS[node["type"]]
 
 
 def map_to_one_call(
@@ -99,12 +99,12 @@ def map_to_one_call(
             elif meant is not None:
                 ours[meant] = value
         result = yield tool, ours
-        return render(result, args) if result.ok else _in_their_words(result, named)
+        return render(result, args) if result.ok else _with_vendor_parameter_names(result, named)
 
     return calls
 
 
-def _in_their_words(result: Result[Any], params: Mapping[str, Any]) -> Result[Any]:
+def _with_vendor_parameter_names(result: Result[Any], params: Mapping[str, Any]) -> Result[Any]:
     """Use the vendor's parameter names in the error about invalid arguments."""
     if result.fault is None or result.fault.code != "invalid_input":
         return result
@@ -112,17 +112,17 @@ def _in_their_words(result: Result[Any], params: Mapping[str, Any]) -> Result[An
     for theirs, ours in params.items():
         if isinstance(ours, str):
             text = text.replace(f"`{ours}`", f"`{theirs}`")
-    return with_text(result, text)
+    return with_text_replaced(result, text)
 
 
-def with_text(result: Result[Any], text: str) -> Result[Any]:
+def with_text_replaced(result: Result[Any], text: str) -> Result[Any]:
     """Return a result with its text replaced; images and documents are kept."""
     return result.with_fields(
         content=(Text(text), *(block for block in result.content if not isinstance(block, Text)))
     )
 
 
-def seconds(name: str) -> Callable[[float], Mapping[str, Any]]:
+def milliseconds_to_argument(name: str) -> Callable[[float], Mapping[str, Any]]:
     """Return a function that maps milliseconds to our argument `name` in seconds, and 0 to no argument."""
     return lambda value: {name: value / 1000} if value > 0 else {}
 
@@ -132,6 +132,6 @@ def flag_to_arguments(**arguments: Any) -> Callable[[bool], Mapping[str, Any]]:
     return lambda value: arguments if value else {}
 
 
-def short_description(text: str) -> dict[str, Any]:
+def description_argument(text: str) -> dict[str, Any]:
     """Map a command's description to ours, cut to the maximum length."""
     return {"description": text[:MAX_DESCRIPTION_CHARS]} if text else {}

@@ -5,7 +5,7 @@ Tools as the client offers them (npm `@google/gemini-cli` 0.61.0).
 
 from typing import Any
 
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     INTEGER,
@@ -15,11 +15,11 @@ from handtools.core.dialects.dialect_tool import (
     Dialect,
     DialectTool,
     OurCalls,
+    description_argument,
     flag_to_arguments,
     map_to_one_call,
     object_schema,
-    short_description,
-    with_text,
+    with_text_replaced,
 )
 from handtools.core.result import Result
 
@@ -30,20 +30,20 @@ _FROM_ONE = {"type": "integer", "minimum": 1}
 _FROM_ZERO = {"type": "integer", "minimum": 0}
 
 
-def _shell_answer(result: Result[Any], _: Args) -> Result[Any]:
-    done = command_text(result)
+def _shell_result_for_vendor(result: Result[Any], _: Args) -> Result[Any]:
+    done = parse_command_text(result)
     if done.job:
         number = done.job.removeprefix(JOB_PREFIX)
-        return with_text(result, f"Command moved to background (PID: {number}).")
-    rows = [f"Output: {done.output.rstrip(chr(10)) or '(empty)'}"]
+        return with_text_replaced(result, f"Command moved to background (PID: {number}).")
+    rows = [f"Output: {done.full_output.rstrip(chr(10)) or '(empty)'}"]
     if done.timed_out:
         rows.append(f"Error: timed out after {done.seconds:.1f} s")
     elif done.code:
         rows.append(f"Exit Code: {done.code}")
-    return with_text(result, "\n".join([*rows, done.notes]).rstrip("\n"))
+    return with_text_replaced(result, "\n".join([*rows, done.notes]).rstrip("\n"))
 
 
-def _grep_search(args: Args) -> OurCalls:
+def _calls_for_grep_search(args: Args) -> OurCalls:
     around = [args[name] for name in ("after", "before", "context") if name in args]
     left_out = args.get("exclude_pattern")
     ours = {"pattern": args["pattern"], "case_sensitive": args.get("case_sensitive", False)}
@@ -57,7 +57,7 @@ def _grep_search(args: Args) -> OurCalls:
         ours["limit"] = min(args["total_max_matches"], MAX_HITS)
     result = yield "grep", ours
     if left_out and result.ok:
-        return with_text(result, f"{result.text}\n(`exclude_pattern` was ignored.)")
+        return with_text_replaced(result, f"{result.text}\n(`exclude_pattern` was ignored.)")
     return result
 
 
@@ -145,7 +145,7 @@ GEMINI_CLI: Dialect = (
             },
             "pattern",
         ),
-        calls=_grep_search,
+        calls=_calls_for_grep_search,
     ),
     DialectTool(
         name="list_directory",
@@ -189,12 +189,12 @@ GEMINI_CLI: Dialect = (
         calls=map_to_one_call(
             "bash",
             {
-                "description": short_description,
+                "description": description_argument,
                 "dir_path": "cwd",
                 "is_background": flag_to_arguments(background=True),
                 "delay_ms": None,
             },
-            render=_shell_answer,
+            render=_shell_result_for_vendor,
             cwd=".",
         ),
     ),

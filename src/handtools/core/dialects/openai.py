@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from handtools.core.dialects.bash_result_parts import command_text
+from handtools.core.dialects.bash_result_parts import parse_command_text
 from handtools.core.dialects.dialect_tool import (
     INTEGER,
     NUMBER,
@@ -21,9 +21,9 @@ from handtools.core.dialects.dialect_tool import (
     DialectTool,
     OurCalls,
     map_to_one_call,
+    milliseconds_to_argument,
     object_schema,
-    seconds,
-    with_text,
+    with_text_replaced,
 )
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
@@ -58,7 +58,7 @@ PATCH_ACTIONS: Mapping[str, Literal["Add", "Update", "Delete"]] = {
 }
 
 
-def _apply_patch(args: Args) -> OurCalls:
+def _calls_for_apply_patch(args: Args) -> OurCalls:
     operation = args["operation"]
     kind, path, diff = operation["type"], operation["path"], operation.get("diff")
     if diff is None and kind != "delete_file":
@@ -77,14 +77,14 @@ def _calls_for_shell(args: Args) -> OurCalls:
     for command in action["commands"]:
         result = yield "bash", {"command": command} | ({"timeout": limit / 1000} if limit else {})
         results.append(result)
-        outputs.append(_shell_output(result, most))
+        outputs.append(_shell_output_json(result, most))
     failed = next((each for each in results if not each.ok), results[-1])
     kept = {} if most is None else {"max_output_length": most}
     return _result_with_json_text(failed, type="shell_call_output", output=outputs, **kept)
 
 
-def _shell_output(result: Result[Any], most: int | None) -> dict[str, Any]:
-    done = command_text(result)
+def _shell_output_json(result: Result[Any], most: int | None) -> dict[str, Any]:
+    done = parse_command_text(result)
     outcome: dict[str, Any] = {"type": "timeout"}
     if not done.timed_out:
         outcome = {"type": "exit", "exit_code": 1 if done.code is None else done.code}
@@ -93,7 +93,7 @@ def _shell_output(result: Result[Any], most: int | None) -> dict[str, Any]:
 
 
 def _result_with_json_text(result: Result[Any], **fields: Any) -> Result[Any]:
-    return with_text(result, json.dumps(fields, ensure_ascii=False))
+    return with_text_replaced(result, json.dumps(fields, ensure_ascii=False))
 
 
 def _bash_arguments(command: list[str]) -> Mapping[str, Any]:
@@ -109,10 +109,10 @@ def _bash_arguments(command: list[str]) -> Mapping[str, Any]:
     return {"command": shlex.join(command)}
 
 
-def _shell_function_answer(result: Result[Any], _: Args) -> Result[Any]:
-    done = command_text(result)
+def _shell_function_result_for_vendor(result: Result[Any], _: Args) -> Result[Any]:
+    done = parse_command_text(result)
     facts = {"exit_code": done.code, "duration_seconds": round(done.seconds, 1)}
-    output = "\n".join(part for part in (done.output.rstrip("\n"), done.notes) if part)
+    output = "\n".join(part for part in (done.full_output.rstrip("\n"), done.notes) if part)
     return _result_with_json_text(result, output=output, metadata=facts)
 
 
@@ -153,7 +153,7 @@ OPENAI: Dialect = (
         tools=("patch",),
         description="Create, update or delete one file with a diff.",
         schema=object_schema({"operation": _OPERATION}, "operation"),
-        calls=_apply_patch,
+        calls=_calls_for_apply_patch,
         definition={"type": "apply_patch"},
     ),
     _SHELL,
@@ -176,8 +176,12 @@ OPENAI_FUNCTIONS: Dialect = (
         ),
         calls=map_to_one_call(
             "bash",
-            {"command": _bash_arguments, "workdir": "cwd", "timeout_ms": seconds("timeout")},
-            render=_shell_function_answer,
+            {
+                "command": _bash_arguments,
+                "workdir": "cwd",
+                "timeout_ms": milliseconds_to_argument("timeout"),
+            },
+            render=_shell_function_result_for_vendor,
             cwd=".",
         ),
     ),

@@ -5,15 +5,15 @@ Tools as the client offers them (npm `opencode-ai` 1.18.33).
 
 from typing import Any
 
-from handtools.core.dialects.anthropic import bash_answer
+from handtools.core.dialects.anthropic import bash_result_for_vendor
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     STRING,
     Dialect,
     DialectTool,
     map_to_one_call,
+    milliseconds_to_argument,
     object_schema,
-    seconds,
 )
 
 _MAX_SAFE_INTEGER = 9007199254740991
@@ -33,8 +33,8 @@ OPENCODE: Dialect = (
         schema=object_schema({"command": STRING, "timeout": _MILLISECONDS, "workdir": STRING}, "command"),
         calls=map_to_one_call(
             "bash",
-            {"timeout": seconds("timeout"), "workdir": "cwd"},
-            render=lambda result, _: bash_answer(result),
+            {"timeout": milliseconds_to_argument("timeout"), "workdir": "cwd"},
+            render=lambda result, _: bash_result_for_vendor(result),
             cwd=".",
         ),
     ),

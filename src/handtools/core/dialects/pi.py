@@ -6,7 +6,7 @@ Tools as the package defines them (npm `@earendil-works/pi-coding-agent` 1.5.0).
 from collections.abc import Mapping
 from typing import Any
 
-from handtools.core.dialects.anthropic import bash_answer
+from handtools.core.dialects.anthropic import bash_result_for_vendor
 from handtools.core.dialects.dialect_tool import (
     BOOLEAN,
     NUMBER,
@@ -38,7 +38,7 @@ PI: Dialect = (
         tools=("bash",),
         description="Run a bash command; `timeout` is in seconds.",
         schema=object_schema({"command": STRING, "timeout": NUMBER}, "command"),
-        calls=map_to_one_call("bash", render=lambda result, _: bash_answer(result), cwd="."),
+        calls=map_to_one_call("bash", render=lambda result, _: bash_result_for_vendor(result), cwd="."),
     ),
     DialectTool(
         name="edit",
