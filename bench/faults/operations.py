@@ -305,7 +305,7 @@ async def _shipped(scene: Scene, _: Answer) -> list[str]:
         return [f"can't be shipped now: {second.text}"]
     elsewhere = WorkspaceStore(scene.folder / "elsewhere", kind="copy")
     log = scene.memory["log"]
-    recovered = recover_workspace(elsewhere, log, "parent", log.head("parent"), writer="another host")
+    recovered = recover_workspace(elsewhere, log, "parent", log.read_head("parent"), writer="another host")
     there = Scene(scene.folder, memory={"root": elsewhere.files_folder("parent")})
     elsewhere.close_all()
     return (

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from handtools.configuration import policy_of
+from handtools.configuration import policy_of_config_file
 from handtools.configuration.origins import ENVIRONMENT_VARIABLES
 from handtools.configuration.schema import parse_config_file
 from tests.docs.settings_page import EXAMPLE, PAGE, page
@@ -27,7 +27,7 @@ def test_the_page_is_current():
 def test_the_example_is_a_configuration():
     values, _ = parse_config_file(EXAMPLE, "the page")
     assert values.limits.memory == 4 << 30
-    assert policy_of(values).defaults == {"run": "ask"}
+    assert policy_of_config_file(values).defaults == {"run": "ask"}
 
 
 def test_every_environment_variable_of_ours_is_named():

@@ -22,7 +22,7 @@ from handtools.configuration import (
     COMMAND_LIMIT_KEYS,
     ConfigSource,
     Configuration,
-    person_configuration,
+    configuration_of_user_files,
     tightened_configuration,
 )
 from handtools.configuration.schema import (
@@ -228,7 +228,9 @@ def as_toml(values: dict[str, Any], header: str = "", within: str = "") -> str:
 def person(values: dict[str, Any]) -> Configuration:
     try:
         parsed, said = parse_config_file(as_toml(values), "config.toml")
-        return person_configuration([ConfigSource(file="config.toml", text="", values=parsed, keys=said)])
+        return configuration_of_user_files(
+            [ConfigSource(file="config.toml", text="", values=parsed, keys=said)]
+        )
     except UsageError:
         reject()
 

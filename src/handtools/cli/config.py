@@ -112,7 +112,7 @@ def _print_settings(workspace: Path, *, every: bool, as_json: bool) -> None:
 
 
 def _check(workspace: Path, *, as_json: bool) -> None:
-    from handtools.configuration import load_configuration, policy_of
+    from handtools.configuration import load_configuration, policy_of_config_file
     from handtools.configuration.schema import BadConfigFile, ConfigProblem
     from handtools.core.errors import UsageError
     from handtools.toolbox import check_tool_names
@@ -125,7 +125,7 @@ def _check(workspace: Path, *, as_json: bool) -> None:
         ignored, files = found.ignored, [str(source.file) for source in found.sources]
         for source in found.sources:
             try:
-                check_tool_names(policy_of(source.values))
+                check_tool_names(policy_of_config_file(source.values))
             except UsageError as unknown:
                 problems = (*problems, ConfigProblem(str(source.file), 0, str(unknown)))
     except BadConfigFile as bad:

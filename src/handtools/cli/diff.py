@@ -8,7 +8,12 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
-from handtools.record.recorded_changes import actions_by_path, file_changes_of_call, net_changes, net_diff
+from handtools.record.recorded_changes import (
+    change_actions_by_path,
+    file_changes_of_call,
+    net_changes_and_lost_paths,
+    net_diff_text,
+)
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
@@ -60,10 +65,10 @@ def diff(
         if stat:
             _print_stat(record, subject, touches, as_json=as_json)
             return
-        text = net_diff(record, touches)
+        text = net_diff_text(record, touches)
         if as_json:
             changed = [
-                {"path": path, "action": action} for path, action in actions_by_path(touches).items()
+                {"path": path, "action": action} for path, action in change_actions_by_path(touches).items()
             ]
             print_json({"of": subject, "changes": changed, "diff": text})
         elif text:
@@ -75,7 +80,7 @@ def diff(
 def _print_stat(
     journal: WorkspaceJournal, subject: str, touches: list["RecordedTouch"], *, as_json: bool
 ) -> None:
-    changes, gone = net_changes(journal, touches)
+    changes, gone = net_changes_and_lost_paths(journal, touches)
     rows = [FileDiffStat(change.path, *line_counts(change)) for change in changes]
     rows += [FileDiffStat(path, None, None) for path in gone]
     added, removed = sum(row.added or 0 for row in rows), sum(row.removed or 0 for row in rows)

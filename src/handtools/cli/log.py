@@ -13,8 +13,8 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import make_plain_table, print_json, print_remark, stdout_console, table_cell
 from handtools.record.recorded_changes import (
-    actions_by_path,
     call_target_summary,
+    change_actions_by_path,
     file_changes_of_call,
     undone_state,
 )
@@ -31,7 +31,7 @@ def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> 
     """A logged call as a JSON object, with its changed paths and whether it was undone."""
     from dataclasses import asdict
 
-    changes = [{"path": path, "action": action} for path, action in actions_by_path(touches).items()]
+    changes = [{"path": path, "action": action} for path, action in change_actions_by_path(touches).items()]
     return asdict(logged) | {"args": dict(logged.args), "changes": changes, "undone": undone_state(touches)}
 
 

@@ -16,10 +16,10 @@ from handtools.cli.terminal import CliCommandError, print_json, print_remark, wi
 from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.record.recorded_changes import (
     call_target_summary,
-    diff_of_changes,
     file_changes_of_call,
-    net_changes,
+    net_changes_and_lost_paths,
     undone_state,
+    unified_diff_of_changes,
 )
 from handtools.text.plurals import number_with_noun
 from handtools.text.truncation import collapse_to_one_line
@@ -104,8 +104,8 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
     touches = file_changes_of_call(journal, logged.id)
     recalled = journal.calls.recall(logged.id)
     result = result_from_json(recalled) if recalled else None
-    changes, gone = net_changes(journal, touches)
-    diff = diff_of_changes(changes, gone)
+    changes, gone = net_changes_and_lost_paths(journal, touches)
+    diff = unified_diff_of_changes(changes, gone)
     details: Any = result.details if result else None
     told = diff_in_details(details) if diff else None
     undone = undone_state(touches)

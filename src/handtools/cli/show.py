@@ -17,7 +17,7 @@ from handtools.cli.terminal import (
     print_text,
     stdout_console,
 )
-from handtools.record.recorded_changes import file_changes_of_call, net_diff, undone_state
+from handtools.record.recorded_changes import file_changes_of_call, net_diff_text, undone_state
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show(
                 f"`{record.suggested_command('log')}` lists the calls.",
             )
         touches = file_changes_of_call(record, named)
-        diff = net_diff(record, touches)
+        diff = net_diff_text(record, touches)
         if as_json:
             print_json({"call": logged_to_json(logged, touches), "result": recalled, "diff": diff})
             return

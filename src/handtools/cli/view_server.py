@@ -145,8 +145,8 @@ class ViewServer:
         await send_response(send, status, HTML_CONTENT_TYPE, body, encode_headers(own))
 
     def _page(self, query: FormFields) -> str:
-        cursor = self.feed.cursor()
-        news = self.feed.news(cursor)
+        cursor = self.feed.current_cursor()
+        news = self.feed.news_since(cursor)
         before = _parse_number(query.get("before", ""))
         page = self.journal.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
         running = [
@@ -180,7 +180,7 @@ class ViewServer:
         return LiveCall(logged.id, shown, tuple(action for action, possible in actions if possible))
 
     def _live_running_call(self, shown: ShownCall) -> LiveCall:
-        details = self.feed.details(shown.id)
+        details = self.feed.call_details(shown.id)
         call = ReportedCall(
             id=shown.id,
             tool=shown.tool,
@@ -232,8 +232,8 @@ class ViewServer:
 
         `drawn` maps call ids to the HTML that was sent last, and is updated.
         """
-        self.feed.attend()
-        news = self.feed.news(cursor)
+        self.feed.record_user_watching()
+        news = self.feed.news_since(cursor)
         ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
         found = {each.id: each for each in self.journal.calls.listed(ended)}
         lives = [self._live_call(found[each]) for each in ended if each in found]
@@ -257,8 +257,12 @@ class ViewServer:
     def _actions(self) -> "Mapping[str, Callable[[FormFields], str]]":
         return {
             "/answer": self._answer_question,
-            "/undo": lambda form: self.feed.revert("undo", form.get("call", ""), dry_run=False).text,
-            "/redo": lambda form: self.feed.revert("redo", form.get("call", ""), dry_run=False).text,
+            "/undo": lambda form: (
+                self.feed.undo_or_redo_call("undo", form.get("call", ""), dry_run=False).text
+            ),
+            "/redo": lambda form: (
+                self.feed.undo_or_redo_call("redo", form.get("call", ""), dry_run=False).text
+            ),
             "/cancel": self._cancel,
         }
 
@@ -295,10 +299,10 @@ class ViewServer:
             message=form.get("message", "").strip() if answer == "deny" else "",
             fingerprint=fingerprint,
         )
-        return _outcome_text(self.feed.answer(form.get("call", ""), reply))
+        return _outcome_text(self.feed.answer_pending_call(form.get("call", ""), reply))
 
     def _cancel(self, form: FormFields) -> str:
-        asked = self.feed.cancel(form.get("call", ""))
+        asked = self.feed.request_cancel(form.get("call", ""))
         return "Cancelling the call." if asked else "The call is no longer running."
 
 

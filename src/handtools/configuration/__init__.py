@@ -111,15 +111,15 @@ def load_configuration(root: OneOrMoreFolders, policy: str | Path | None = None)
     `UsageError` for a file that can't be read or is invalid.
     """
     root = combined_workspace(root)
-    found = person_configuration(list(_person_sources(root, policy)))
-    readable = tuple(_paths_beside(root, found.settings.readable))
+    found = configuration_of_user_files(list(_read_user_sources(root, policy)))
+    readable = tuple(_paths_outside_workspace(root, found.settings.readable))
     found = replace(found, settings=replace(found.settings, readable=readable))
     for folder, project in project_files(root):
         found = tightened_configuration(found, read_project_file(project), project, folder=folder)
     return found
 
 
-def _person_sources(root: str | Path, policy: str | Path | None) -> Iterator[ConfigSource]:
+def _read_user_sources(root: str | Path, policy: str | Path | None) -> Iterator[ConfigSource]:
     """Read the user's `config.toml`, and an explicitly named policy file, which replaces its policy keys."""
     own, named_policy = config_file(root), policy_file(root, policy)
     if own is None and named_policy is None:
@@ -141,7 +141,7 @@ def _read_source(file: Path, *, keys: Iterable[str], without: Iterable[str] = ()
     return ConfigSource(file=file, text=text, values=values, keys=said - frozenset(without))
 
 
-def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
+def configuration_of_user_files(sources: Sequence[ConfigSource]) -> Configuration:
     """Build the configuration from the user's files, no two of which set the same key."""
     if not sources:  # most users have none; skip the slow import of the schema
         return Configuration(policy=Policy())
@@ -150,14 +150,14 @@ def person_configuration(sources: Sequence[ConfigSource]) -> Configuration:
     merged = {key: getattr(source.values, key) for source in sources for key in source.keys}
     values = ConfigFile.model_construct(**merged)
     return Configuration(
-        policy=policy_of(values),
-        settings=_settings_of(values),
+        policy=policy_of_config_file(values),
+        settings=_settings_of_config_file(values),
         preset=values.preset,
         sources=tuple(sources),
     )
 
 
-def policy_of(config_file: "ConfigFile") -> Policy:
+def policy_of_config_file(config_file: "ConfigFile") -> Policy:
     """The policy that a file describes; its rules are added to the built-in ones."""
     defaults: dict[EffectKind, Verdict] = config_file.defaults.model_dump(exclude_none=True)  # type: ignore[assignment]
     return Policy(
@@ -169,10 +169,10 @@ def policy_of(config_file: "ConfigFile") -> Policy:
         ports=tuple(map(str, config_file.ports)),
         unattended=config_file.unattended,
         defaults=defaults,
-    ).with_rules([table.rule() for table in config_file.rule])
+    ).with_rules([table.to_policy_rule() for table in config_file.rule])
 
 
-def _settings_of(config_file: "ConfigFile") -> Settings:
+def _settings_of_config_file(config_file: "ConfigFile") -> Settings:
     return Settings(
         runner=config_file.runner,
         readable=tuple(config_file.readable),
@@ -181,7 +181,7 @@ def _settings_of(config_file: "ConfigFile") -> Settings:
         proxy=config_file.proxy,
         formatters=None if config_file.formatters is None else tuple(config_file.formatters),
         servers=None if config_file.servers is None else tuple(config_file.servers),
-        limits=_limits_of(config_file.limits),
+        limits=_limits_of_table(config_file.limits),
         notify=Notify(
             desktop=config_file.notify.desktop,
             bell=config_file.notify.bell,
@@ -200,7 +200,7 @@ COMMAND_LIMIT_KEYS = {
 """The keys of `[limits]`, each with the field of `CommandLimits` that it sets."""
 
 
-def _limits_of(table: "LimitsTable") -> CommandLimits:
+def _limits_of_table(table: "LimitsTable") -> CommandLimits:
     said = table.model_dump(exclude_none=True)
     return replace(UNLIMITED, **{COMMAND_LIMIT_KEYS[name]: value for name, value in said.items()})
 
@@ -217,10 +217,12 @@ def tightened_configuration(
     table = PYPROJECT_TABLE if os.path.basename(file) == PYPROJECT_NAME else ()
     values, said = parse_config_file(text, str(file), unread=PERSONAL_KEYS, table=table)
     ignored = {key: f"`{key}` belongs in your own configuration." for key in PERSONAL_KEYS if key in said}
-    rules = [table.rule() for table in values.rule]
-    tightened = tightened_policy(configuration.policy, policy_of(values), rules, said=said, folder=folder)
+    rules = [table.to_policy_rule() for table in values.rule]
+    tightened = tightened_policy(
+        configuration.policy, policy_of_config_file(values), rules, said=said, folder=folder
+    )
     settings = configuration.settings
-    limits = _tightened_limits(settings.limits, _limits_of(values.limits), ignored)
+    limits = _tightened_limits(settings.limits, _limits_of_table(values.limits), ignored)
     formatters = _names_in_both(settings.formatters, values.formatters, "formatters", ignored)
     servers = _names_in_both(settings.servers, values.servers, "servers", ignored)
     source = ConfigSource(
@@ -281,7 +283,7 @@ def _tightened_limits(
     return replace(limits, **lower)
 
 
-def _paths_beside(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
+def _paths_outside_workspace(root: str | Path, paths: Iterable[str]) -> Iterator[str]:
     """Skip paths inside the workspace, which commands can read anyway, and paths that contain it."""
     folders = [Path(folder) for folder in workspace_folders(root).values()]
     for path in paths:

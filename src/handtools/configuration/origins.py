@@ -77,13 +77,13 @@ def settings_in_force(configuration: Configuration) -> list[SettingInForce]:
         if key.name not in LISTED_KEYS:
             heard = heard[-1:]
         ignored = tuple(
-            (origin(source, _as_path(name)), sentence)
+            (origin(source, _key_path(name)), sentence)
             for source in configuration.sources
             for name, sentence in source.ignored.items()
             if name == key.name or (key.name in LISTED_KEYS and name.startswith(f"{key.name}."))
         )
         variable = key.facts.variable if os.environ.get(key.facts.variable or "\0") else ""
-        value = _value(configuration, key.name) if heard else None
+        value = _value_in_force(configuration, key.name) if heard else None
         origins = tuple(origin(source, path) for source in heard)
         rows.append(SettingInForce(key, value, origins, variable, ignored))
     return rows
@@ -96,11 +96,11 @@ def _has_setting(source: ConfigSource, path: tuple[str, ...]) -> bool:
     return not rest or rest[0] in getattr(source.values, first).model_fields_set
 
 
-def _as_path(name: str) -> KeyPath:
+def _key_path(name: str) -> KeyPath:
     return tuple(int(part) if part.isdigit() else part for part in name.split("."))
 
 
-def _value(configuration: Configuration, name: str) -> Any:
+def _value_in_force(configuration: Configuration, name: str) -> Any:
     """The value in force as a file would spell it; the proxy is shown without its password."""
     policy, settings = configuration.policy, configuration.settings
     first, _, rest = name.partition(".")

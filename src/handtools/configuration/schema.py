@@ -58,13 +58,13 @@ def _parse_size(value: int | str) -> int:
     return value
 
 
-def _valid_amount(value: int) -> int:
+def _valid_positive_number(value: int) -> int:
     if not 0 < value <= _MAX_AMOUNT:
         raise ValueError("must be an integer above 0")
     return value
 
 
-def _readable_path(word: str) -> str:
+def _valid_readable_path(word: str) -> str:
     """Return the absolute path; raises `ValueError` if it contains the home folder or our state folder."""
     path = os.path.normpath(os.path.expanduser(word))
     if not os.path.isabs(path):
@@ -121,7 +121,7 @@ def _valid_proxy_url(value: str) -> str:
     return value
 
 
-def _one_of(names: Sequence[str]) -> AfterValidator:
+def _validator_for_names(names: Sequence[str]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in names:
             raise ValueError(f"has unknown name `{name}`. Known: {', '.join(names)}")
@@ -133,9 +133,9 @@ def _one_of(names: Sequence[str]) -> AfterValidator:
 FORMATTER_NAMES = tuple(formatter.name for formatter in FORMATTERS)
 SERVER_NAMES = tuple(server.name for server in LANGUAGE_SERVERS)
 
-Amount = Annotated[int, AfterValidator(_valid_amount)]
+Amount = Annotated[int, AfterValidator(_valid_positive_number)]
 Size = Annotated[int | str, AfterValidator(_parse_size)]
-ReadablePath = Annotated[str, AfterValidator(_readable_path)]
+ReadablePath = Annotated[str, AfterValidator(_valid_readable_path)]
 Hosts = list[Annotated[str, AfterValidator(_valid_host)]]
 
 
@@ -222,7 +222,7 @@ class NotifyTable(ConfigTable):
     ] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _has_a_program(self) -> "NotifyTable":
+    def _check_has_program(self) -> "NotifyTable":
         if self.command and not self.command[0].strip():
             raise ValueError("has an empty command")
         return self
@@ -264,14 +264,14 @@ class RuleTable(ConfigTable):
     )
 
     @model_validator(mode="after")
-    def _agrees_with_its_examples(self) -> "RuleTable":
+    def _check_examples(self) -> "RuleTable":
         try:
-            self.rule().check()
+            self.to_policy_rule().check()
         except UsageError as problem:
             raise ValueError(str(problem)) from problem
         return self
 
-    def rule(self) -> Rule:
+    def to_policy_rule(self) -> Rule:
         """The policy rule that this table describes."""
         lists: dict[str, Any] = {name: tuple(getattr(self, name)) for name in _RULE_LISTS}
         effects = EFFECT_KINDS if self.effects is None else frozenset(self.effects)
@@ -341,7 +341,7 @@ class ConfigFile(ConfigTable):
         ),
     ] = ""
     formatters: Annotated[
-        list[Annotated[str, _one_of(FORMATTER_NAMES)]] | None,
+        list[Annotated[str, _validator_for_names(FORMATTER_NAMES)]] | None,
         KeyFacts(
             "The only formatters that may run after a change; `[]` for none.",
             "all that the project configures",
@@ -349,7 +349,7 @@ class ConfigFile(ConfigTable):
         ),
     ] = None
     servers: Annotated[
-        list[Annotated[str, _one_of(SERVER_NAMES)]] | None,
+        list[Annotated[str, _validator_for_names(SERVER_NAMES)]] | None,
         KeyFacts(
             "The only language servers that may run; `[]` for none.",
             "all that are installed",
@@ -426,8 +426,8 @@ def config_keys(table: type[ConfigTable] = ConfigFile, within: str = "") -> list
     keys: list[ConfigKey] = []
     schema = table.model_json_schema()
     for name in table.model_fields:
-        facts = key_facts(table, name)
-        values = _values_in_words(schema["properties"][name])
+        facts = facts_of_key(table, name)
+        values = _accepted_values_in_words(schema["properties"][name])
         keys.append(ConfigKey(f"{within}{name}", values, facts))
         if name in NESTED_TABLES:
             keys += config_keys(NESTED_TABLES[name], f"{name}.")
@@ -442,14 +442,18 @@ NESTED_TABLES: dict[str, type[ConfigTable]] = {
 }
 
 
-def key_facts(table: type[ConfigTable], name: str) -> KeyFacts:
+def facts_of_key(table: type[ConfigTable], name: str) -> KeyFacts:
     """The documentation of a table's key."""
     return next(fact for fact in table.model_fields[name].metadata if isinstance(fact, KeyFacts))
 
 
-POLICY_KEYS = tuple(name for name in ConfigFile.model_fields if key_facts(ConfigFile, name).part_of_policy)
+POLICY_KEYS = tuple(
+    name for name in ConfigFile.model_fields if facts_of_key(ConfigFile, name).part_of_policy
+)
 """Keys that define the policy; a policy file may have only these."""
-PERSONAL_KEYS = tuple(name for name in ConfigFile.model_fields if not key_facts(ConfigFile, name).project)
+PERSONAL_KEYS = tuple(
+    name for name in ConfigFile.model_fields if not facts_of_key(ConfigFile, name).project
+)
 """Keys that are ignored in a project's file."""
 
 
@@ -460,7 +464,7 @@ def config_json_schema() -> dict[str, Any]:
     for table in tables:
         described = schema if table is ConfigFile else schema["$defs"][table.__name__]
         for name, value in described["properties"].items():
-            value["description"] = key_facts(table, name).meaning
+            value["description"] = facts_of_key(table, name).meaning
             # TOML has no null: an unset key is omitted.
             value.pop("default", None)
             if "anyOf" in value:
@@ -573,10 +577,10 @@ def _error_message(error: ErrorDetails, known: Collection[str]) -> str:
             return f"{key}: {error['msg']}."
 
 
-def _values_in_words(schema: dict[str, Any]) -> str:
+def _accepted_values_in_words(schema: dict[str, Any]) -> str:
     """The values that a key accepts, in words."""
     if "anyOf" in schema:
-        words = [_values_in_words(each) for each in schema["anyOf"] if each.get("type") != "null"]
+        words = [_accepted_values_in_words(each) for each in schema["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))
     if "enum" in schema:
         return ", ".join(f"`{word}`" for word in schema["enum"])
@@ -586,7 +590,7 @@ def _values_in_words(schema: dict[str, Any]) -> str:
         items = schema.get("items", {})
         if "$ref" in items:
             return "tables"
-        one = _values_in_words(items)
+        one = _accepted_values_in_words(items)
         return "a list of " + one.replace("a string", "strings").replace("an integer", "integers")
     plain = {"string": "a string", "integer": "an integer", "boolean": "`true`, `false`"}
     return plain[schema["type"]]

@@ -40,7 +40,7 @@ def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
     return "yes" if back == len(touches) else "partly"
 
 
-def actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
+def change_actions_by_path(touches: Iterable["RecordedTouch"]) -> dict[str, str]:
     """Map each changed path to `created`, `changed` or `deleted`.
 
     Folders appear, with a trailing slash, only when no file changed.
@@ -61,7 +61,9 @@ def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]
     For a call without changes, return its path or its first string argument.
     """
     if touches:
-        signed = [f"{ACTION_SIGNS[action]}{path}" for path, action in actions_by_path(touches).items()]
+        signed = [
+            f"{ACTION_SIGNS[action]}{path}" for path, action in change_actions_by_path(touches).items()
+        ]
         more = (
             f" and {len(signed) - MAX_PATHS_PER_LOG_ROW} more"
             if len(signed) > MAX_PATHS_PER_LOG_ROW
@@ -74,15 +76,15 @@ def call_target_summary(logged: "LoggedCall", touches: Sequence["RecordedTouch"]
     return next((value for value in logged.args.values() if isinstance(value, str)), "")
 
 
-def net_diff(record: "RecordOfChanges", touches: Iterable["RecordedTouch"]) -> str:
+def net_diff_text(record: "RecordOfChanges", touches: Iterable["RecordedTouch"]) -> str:
     """Return one text with a unified diff for each path, from before its first change to after its last one.
 
     Paths whose old content is no longer stored are only named.
     """
-    return diff_of_changes(*net_changes(record, touches))
+    return unified_diff_of_changes(*net_changes_and_lost_paths(record, touches))
 
 
-def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
+def unified_diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
     """Return the unified diffs of changes as one text, with a line for each path whose old content is gone."""
     from handtools.core.changes import ChangeSet
     from handtools.runtime.approval.preview import changes_diff
@@ -92,7 +94,7 @@ def diff_of_changes(changes: Sequence["Change"], gone: Iterable[str]) -> str:
     )
 
 
-def net_changes(
+def net_changes_and_lost_paths(
     record: "RecordOfChanges", touches: Iterable["RecordedTouch"]
 ) -> tuple[list["Change"], list[str]]:
     """Return one net change per path, and the paths whose old content is no longer stored."""
@@ -102,7 +104,7 @@ def net_changes(
     changes: list[Change] = []
     gone: list[str] = []
     for path, group in touches_by_path.items():
-        change = _net_change(record, path, group)
+        change = _net_change_of_path(record, path, group)
         if change is None:
             gone.append(path)
         elif not _is_folder(change) and change.before != change.after:
@@ -110,7 +112,7 @@ def net_changes(
     return changes, gone
 
 
-def _net_change(
+def _net_change_of_path(
     record: "RecordOfChanges", path: str, recorded_touches: Sequence["RecordedTouch"]
 ) -> "Change | None":
     from handtools.core.changes import Change

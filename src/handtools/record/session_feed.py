@@ -20,7 +20,7 @@ from handtools.core.errors import HandtoolsError, ToolError
 from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.local_journal import open_local_journal
-from handtools.record.recorded_changes import ACTION_SIGNS, net_diff
+from handtools.record.recorded_changes import ACTION_SIGNS, net_diff_text
 from handtools.runtime.approval.questions import claim_reply
 from handtools.runtime.journal import Journal, LoggedCall
 from handtools.runtime.journal.running_calls import STALE_SECONDS, RunningCall
@@ -43,7 +43,7 @@ CALL_STATES: Mapping[str, CallState] = {
 }
 """State of a recorded call by its status in the log; any other status means `failed`."""
 MAX_NEW_CALLS = 200
-"""Most new calls that `news` returns; if there are more, the view must reload its page."""
+"""Most new calls that `news_since` returns; if there are more, the view must reload its page."""
 NAMED_PATHS = 3
 MAX_DIFFED_PATHS = 200
 """Most changed paths of a call that its diff includes."""
@@ -187,7 +187,7 @@ class SessionFeed:
         self._journal = opened.journal
         self._outputs = FolderBlobStore(opened.state / "outputs")
 
-    def page(
+    def recorded_calls_page(
         self, *, session: str | None = None, matching: str = "", before: int | None = None, limit: int = 100
     ) -> list[ShownCall]:
         """List recorded calls, newest first; `before` is the `seq` of the last call on the previous page.
@@ -202,15 +202,15 @@ class SessionFeed:
         names: list[str] = self._journal.calls.session_names()
         return names
 
-    def cursor(self) -> FeedCursor:
-        """Return a cursor for the current position, to pass to `news` later."""
+    def current_cursor(self) -> FeedCursor:
+        """Return a cursor for the current position, to pass to `news_since` later."""
         unsettled = {each.id for each in self._journal.running.listed()}
         unsettled |= {waiting.call.id for waiting in self._journal.calls.waiting_calls()}
         return FeedCursor(
             self._journal.calls.newest_seq(), self._journal.entries.newest_finished(), frozenset(unsettled)
         )
 
-    def attend(self) -> bool:
+    def record_user_watching(self) -> bool:
         """Record every few seconds that a user is watching, so that agents wait for replies.
 
         Returns whether it was recorded now.
@@ -221,7 +221,7 @@ class SessionFeed:
         self._journal.answers.watch()
         return True
 
-    def is_changed(self) -> bool:
+    def is_journal_changed(self) -> bool:
         """Whether another process has written to the journal since this was last called; very cheap."""
         stamp = self._log_stamp()
         before, self._version = self._version, self._journal.data_version()
@@ -230,7 +230,7 @@ class SessionFeed:
         return self._version != before
 
     def is_quiet(self) -> bool:
-        """Whether neither `attend` nor `is_changed` has anything to do; costs one `stat`."""
+        """Whether neither `record_user_watching` nor `is_journal_changed` has anything to do; costs one `stat`."""
         return self._stamp is not None and not self._is_heartbeat_due() and self._stamp == self._log_stamp()
 
     def _is_heartbeat_due(self) -> bool:
@@ -244,7 +244,7 @@ class SessionFeed:
             return None
         return found.st_mtime_ns, found.st_size
 
-    def news(self, cursor: FeedCursor) -> FeedNews:
+    def news_since(self, cursor: FeedCursor) -> FeedNews:
         """Return what changed since a cursor, and all running and pending calls; reads nothing else."""
         running = {each.id: each for each in self._journal.running.listed()}
         waiting = self._journal.calls.waiting_calls()
@@ -268,13 +268,13 @@ class SessionFeed:
         alive = [
             each
             for each in running.values()
-            if each.id not in settled or each.started > _end_time(calls, each)
+            if each.id not in settled or each.started > _end_time_or_zero(calls, each)
         ]
         ids = {each.id for each in alive}
         return FeedNews(
             feed_cursor,
             tuple(self._shown_call(logged) for call_id, logged in calls.items() if call_id not in ids),
-            tuple(_shown_running(each) for each in alive),
+            tuple(_shown_running_call(each) for each in alive),
             tuple(
                 PendingApproval(
                     each.approval,
@@ -291,25 +291,27 @@ class SessionFeed:
             is_cut=len(new_calls) > MAX_NEW_CALLS,
         )
 
-    def details(self, call_id: str) -> CallDetails | None:
+    def call_details(self, call_id: str) -> CallDetails | None:
         """Return the details of one call, even while it runs; None if it is unknown."""
         running = next((each for each in self._journal.running.listed() if each.id == call_id), None)
         logged = self._journal.calls.find(call_id)
         if running is not None and (
             logged is None or logged.status == "pending" or running.started > logged.ended
         ):
-            output, cut = self._live_output(running)
-            return CallDetails(_shown_running(running), running.args, output, "", None, cut)
+            output, cut = self._end_of_live_output(running)
+            return CallDetails(_shown_running_call(running), running.args, output, "", None, cut)
         if logged is None:
             return None
-        result = self._result(call_id)
+        result = self._recorded_result(call_id)
         waiting = self._journal.calls.suspended(call_id) if logged.status == "pending" else None
         changed = self._journal.entries.counted(call_id, most=NAMED_PATHS)
         diff = ""
         if changed.count:
-            diff = net_diff(self._journal, self._journal.entries.first_touches(call_id, MAX_DIFFED_PATHS))
+            diff = net_diff_text(
+                self._journal, self._journal.entries.first_touches(call_id, MAX_DIFFED_PATHS)
+            )
         answer = result.text if result else ""
-        shown = _text_in_details(result.details) if result and diff else ""
+        shown = _text_of_details(result.details) if result and diff else ""
         return CallDetails(
             self._shown_call(logged),
             logged.args,
@@ -322,7 +324,7 @@ class SessionFeed:
             else "",
         )
 
-    def answer(self, call_id: str, reply: Reply) -> AnswerOutcome:
+    def answer_pending_call(self, call_id: str, reply: Reply) -> AnswerOutcome:
         """Reply to a pending call, unless it has a reply already; return the one that counts.
 
         If the agent's process is waiting for a reply, it continues the call; otherwise the call is run here.
@@ -341,12 +343,12 @@ class SessionFeed:
         result = self._open_toolbox().resume(call_id, reply)
         return AnswerOutcome("here", reply, result.text)
 
-    def cancel(self, call_id: str) -> bool:
+    def request_cancel(self, call_id: str) -> bool:
         """Ask the process that runs a call to cancel it; False if the call is no longer running."""
         asked: bool = self._journal.running.request_cancel(call_id, PERSON_AGENT_NAME)
         return asked
 
-    def revert(
+    def undo_or_redo_call(
         self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
     ) -> RevertOutcome:
         """Undo or redo the changes of a call; with `dry_run`, only describe that and record nothing."""
@@ -415,13 +417,13 @@ class SessionFeed:
             tokens=(recalled.get("usage") or {}).get("tokens", 0),
         )
 
-    def _result(self, call_id: str) -> "Result[Any] | None":
+    def _recorded_result(self, call_id: str) -> "Result[Any] | None":
         from handtools.core.result import result_from_json
 
         recalled = self._journal.calls.recall(call_id)
         return result_from_json(recalled) if recalled else None
 
-    def _live_output(self, running: RunningCall) -> tuple[str, str]:
+    def _end_of_live_output(self, running: RunningCall) -> tuple[str, str]:
         """Return the end of a running command's output, and a sentence about what was left out before it."""
         text, size = running.output, len(running.output.encode("utf-8", "replace"))
         if running.kept:
@@ -471,12 +473,12 @@ def call_subject(args: Mapping[str, Any]) -> str:
     return visible_line(next(iter(texts.values()), ""), SUBJECT_CHARS)
 
 
-def _end_time(calls: Mapping[str, LoggedCall], running: RunningCall) -> float:
+def _end_time_or_zero(calls: Mapping[str, LoggedCall], running: RunningCall) -> float:
     logged = calls.get(running.id)
     return logged.ended if logged else 0.0
 
 
-def _shown_running(running: RunningCall) -> ShownCall:
+def _shown_running_call(running: RunningCall) -> ShownCall:
     return ShownCall(
         seq=0,
         id=running.id,
@@ -493,6 +495,6 @@ def _shown_running(running: RunningCall) -> ShownCall:
     )
 
 
-def _text_in_details(details: object) -> str:
+def _text_of_details(details: object) -> str:
     found: Iterable[Any] | None = details.get("diff") if isinstance(details, dict) else None
     return found if isinstance(found, str) else ""

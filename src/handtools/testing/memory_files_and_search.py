@@ -130,7 +130,7 @@ class MemoryFiles:
             prefix = f"{inside}/" if inside else ""
             found = [
                 self._facts_of_node(prefix + child.rpartition("/")[2], child)
-                for child in sorted(self._children(real))
+                for child in sorted(self._paths_of_children(real))
             ]
         return [facts for facts in found if facts]
 
@@ -139,7 +139,7 @@ class MemoryFiles:
             real = self._path_checked_for_symlinks(_normalised_path(path), end=False)
             node = self._nodes.get(real)
             if node and like_node and like_node.held:
-                return self._node_as_backup(real, node, like_node.held)
+                return self._node_after_move_to_backup(real, node, like_node.held)
         return Node("link", node.data) if node and node.kind == "link" else node
 
     def renamed_path(self, path: str) -> str | None:
@@ -203,11 +203,17 @@ class MemoryFiles:
         real = path
         now = self._nodes.get(real)
         if now and change.before and change.before.held:
-            now = self._node_as_backup(real, now, change.before.held)
+            now = self._node_after_move_to_backup(real, now, change.before.held)
         same = same_nodes(change.before, now)
         both_folders = change.before and change.after and change.after.kind == "folder"
         whole = change.before and change.before.held
-        if now and now.kind == "folder" and not both_folders and not whole and any(self._children(real)):
+        if (
+            now
+            and now.kind == "folder"
+            and not both_folders
+            and not whole
+            and any(self._paths_of_children(real))
+        ):
             same = False
         if not same:
             raise Stale(
@@ -222,7 +228,7 @@ class MemoryFiles:
         else:
             self._set_node(real, change.after)
 
-    def _node_as_backup(self, real: str, node: Node, backup: BackupRef) -> Node:
+    def _node_after_move_to_backup(self, real: str, node: Node, backup: BackupRef) -> Node:
         """Describe the node at a path as it would be after moving it into the backup `backup`."""
         if node.kind != "folder":
             backup_ref = BackupRef(backup.ref, node.digest, len(node.data) if node.kind == "file" else 0)
@@ -262,7 +268,7 @@ class MemoryFiles:
         modified = self._modified.get(path, 0.0)
         return FileFacts(shown, node.kind, len(node.data), node.mode or 0, modified)
 
-    def _children(self, folder: str) -> list[str]:
+    def _paths_of_children(self, folder: str) -> list[str]:
         return [path for path in self._nodes if path and path.rpartition("/")[0] == folder]
 
     def _path_checked_for_symlinks(self, path: str, *, end: bool = True) -> str:
@@ -291,7 +297,7 @@ class MemoryFiles:
             if node is not None and node.kind == "link":
                 links += 1
                 target = os.fsdecode(node.data)
-                if links > MAX_SYMLINKS or (target.startswith("/") and not _below_root(target)):
+                if links > MAX_SYMLINKS or (target.startswith("/") and not _is_in_workspace(target)):
                     raise _outside_workspace_error(path)
                 if target.startswith("/"):
                     names, target = [], target.removeprefix(MEMORY_ROOT)
@@ -330,7 +336,7 @@ def _path_parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
 
 
-def _below_root(target: str) -> bool:
+def _is_in_workspace(target: str) -> bool:
     return target == MEMORY_ROOT or target.startswith(f"{MEMORY_ROOT}/")
 
 

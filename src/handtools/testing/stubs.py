@@ -118,9 +118,9 @@ class MemoryCommands:
         is_open: PathPredicate = matches_no_path,
     ) -> FinishedCommand:
         """Return the canned result of the script."""
-        answer = self._record_and_get_output(command)
+        answer = self._record_command_and_get_output(command)
         show(OutputProgress(answer.output.decode(errors="replace"), len(answer.output), 1, clipped=False))
-        return FinishedCommand(exit=_command_exit(answer, answer.output, call.id))
+        return FinishedCommand(exit=_command_exit_of_canned_output(answer, answer.output, call.id))
 
     async def start(
         self,
@@ -135,7 +135,7 @@ class MemoryCommands:
         settle: JobEndHandler,
     ) -> Job:
         """Start a stub job that has printed its canned output and keeps running."""
-        answer = self._record_and_get_output(command)
+        answer = self._record_command_and_get_output(command)
         name = f"job{len(self._jobs) + 1}"
         self._jobs[name] = _StartedJob(call, command, description, answer, answer.output, settle)
         return self._job_snapshot(name)
@@ -162,7 +162,7 @@ class MemoryCommands:
         job = self._find_job(job_id, session)
         output = CannedOutput(code=None, signal=9)
         if job.exit is None:
-            job.exit = _command_exit(output, job.printed, job.call.id, ended="killed")
+            job.exit = _command_exit_of_canned_output(output, job.printed, job.call.id, ended="killed")
             finished = FinishedCommand(exit=job.exit)
             end = await to_thread.run_sync(job.settle, finished)
             job.exit, job.finished = end or job.exit, None if end else finished
@@ -203,7 +203,7 @@ class MemoryCommands:
         """Delete all stub jobs."""
         self._jobs.clear()
 
-    def _record_and_get_output(self, command: Command) -> CannedOutput:
+    def _record_command_and_get_output(self, command: Command) -> CannedOutput:
         self.commands.append(command)
         return self.outputs.get(command.script, CannedOutput(b"no canned output\n", 127))
 
@@ -231,7 +231,7 @@ class MemoryCommands:
         )
 
 
-def _command_exit(
+def _command_exit_of_canned_output(
     canned_output: CannedOutput, output: bytes, name: str, *, ended: str = "exited"
 ) -> CommandExit:
     return CommandExit(
@@ -320,9 +320,11 @@ class MemoryLanguage:
         for change in spoken:
             before = change.before.data.decode() if change.before else ""
             after = change.after.data.decode() if change.after else ""
-            now = self._errors(change.path, after)
+            now = self._diagnostics_of_file(change.path, after)
             deltas.append(
-                diagnostic_delta(change.path, before, after, self._errors(change.path, before), now)
+                diagnostic_delta(
+                    change.path, before, after, self._diagnostics_of_file(change.path, before), now
+                )
             )
             verdicts.append(DiagnosticReport(change.path, "memory", "fresh", now))
         return DiagnosticReview(deltas=tuple(deltas), verdicts=tuple(verdicts))
@@ -343,7 +345,7 @@ class MemoryLanguage:
     def close(self) -> None:
         """Do nothing."""
 
-    def _errors(self, path: str, body: str) -> tuple[Diagnostic, ...]:
+    def _diagnostics_of_file(self, path: str, body: str) -> tuple[Diagnostic, ...]:
         return tuple(Diagnostic(path, line, 0, message) for line, message in self.check(path, body))
 
 

@@ -107,7 +107,7 @@ def awaited(feed, agent, page, about):
     """
 
     def is_awaited():
-        pending = feed.news(feed.cursor()).pending
+        pending = feed.news_since(feed.current_cursor()).pending
         return any(asked.is_awaited and about in json.dumps(dict(asked.args)) for asked in pending)
 
     assert wait(is_awaited, ENDS_SECONDS, agent), f"nobody waits for an answer about {about}"

@@ -374,7 +374,10 @@ async def test_a_record_of_100_000_calls_opens_at_once_and_moves_quickly(folder)
     print(f"opened in {opened:.3f} s, a redraw in {redrawn * 1000:.1f} ms")
     feed = SessionFeed(folder.root, folder.state)
     costs = {}
-    for name, read in (("page", lambda: feed.page(limit=100)), ("news", lambda: feed.news(feed.cursor()))):
+    for name, read in (
+        ("page", lambda: feed.recorded_calls_page(limit=100)),
+        ("news", lambda: feed.news_since(feed.current_cursor())),
+    ):
         taken = []
         for _ in range(5):
             at = time.thread_time()

@@ -29,10 +29,10 @@ def answered(feed, reply, *, at_once=False):
     """Watch until a call waits for its answer, and give it; `at_once` as soon as there is a question."""
     ends = time.monotonic() + MAX_WATCHED_SECONDS
     while time.monotonic() < ends:
-        feed.attend()
-        pending = feed.news(FeedCursor()).pending
+        feed.record_user_watching()
+        pending = feed.news_since(FeedCursor()).pending
         if pending and (at_once or pending[0].is_awaited):
-            return feed.answer(pending[0].approval.call_id, reply)
+            return feed.answer_pending_call(pending[0].approval.call_id, reply)
         select.select([], [], [], 0 if at_once else 0.02)
     pytest.fail("no call is waiting")
 
@@ -40,7 +40,7 @@ def answered(feed, reply, *, at_once=False):
 async def called_while_watched(client, feed, reply, **options):
     """What the client gets of a call that asks, and what became of the watcher's answer."""
     results = []
-    feed.attend()
+    feed.record_user_watching()
     with anyio.fail_after(120):
         async with anyio.create_task_group() as group:
 
@@ -102,7 +102,7 @@ async def test_who_watches_answers_after_the_client_closed_its_form(on_stdio, fo
 
 async def test_when_nobody_watches_any_more_the_model_is_told_that_it_waits(on_stdio, folder, feed):
     results = []
-    feed.attend()
+    feed.record_user_watching()
     with anyio.fail_after(120):
         async with on_stdio(CURRENT, "unattended=ask") as client, anyio.create_task_group() as group:
 
@@ -120,22 +120,22 @@ def attending(feed, results):
     """Watch until the client has its result, or for a minute."""
     ends = time.monotonic() + MAX_WATCHED_SECONDS
     while not results and time.monotonic() < ends:
-        feed.attend()
+        feed.record_user_watching()
         select.select([], [], [], 0.1)
 
 
 def until_awaited(feed):
     """Watch until a call waits for an answer, or for a minute."""
     ends = time.monotonic() + MAX_WATCHED_SECONDS
-    while not (pending := feed.news(FeedCursor()).pending) or not pending[0].is_awaited:
+    while not (pending := feed.news_since(FeedCursor()).pending) or not pending[0].is_awaited:
         assert time.monotonic() < ends, "no call is waiting"
-        feed.attend()
+        feed.record_user_watching()
         select.select([], [], [], 0.02)
 
 
 async def test_handtools_approve_leaves_the_call_to_the_agent_that_waits(on_stdio, folder, feed):
     results = []
-    feed.attend()
+    feed.record_user_watching()
     with anyio.fail_after(120):
         async with on_stdio(CURRENT, "unattended=ask") as client, anyio.create_task_group() as group:
 

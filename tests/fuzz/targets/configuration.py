@@ -1,6 +1,6 @@
 """Configuration files: settings and a policy, or a refusal that names its line."""
 
-from handtools.configuration import person_configuration, policy_of
+from handtools.configuration import configuration_of_user_files, policy_of_config_file
 from handtools.configuration.schema import BadConfigFile, ConfigFile, parse_config_file
 from handtools.text.toml_parsing import toml_key_lines
 
@@ -38,5 +38,5 @@ def fuzz(data):
             assert all(problem.line >= 0 and str(problem) for problem in refused.problems)
             continue
         assert keys <= set(ConfigFile.model_fields)
-        policy_of(values)
-    person_configuration([])
+        policy_of_config_file(values)
+    configuration_of_user_files([])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools import Policy, UsageError
-from handtools.configuration import policy_of
+from handtools.configuration import policy_of_config_file
 from handtools.configuration.schema import POLICY_KEYS, DefaultsTable, parse_config_file
 from handtools.core.commands import PublishedPort
 from handtools.core.effects import EFFECT_KINDS, Publication, ReadEffect
@@ -41,7 +41,7 @@ commands = ["pytest"]
 
 
 def policy_from_toml(text, where):
-    return policy_of(parse_config_file(text, where, keys=POLICY_KEYS)[0])
+    return policy_of_config_file(parse_config_file(text, where, keys=POLICY_KEYS)[0])
 
 
 def test_every_kind_of_effect_has_a_default():

@@ -72,21 +72,21 @@ async def asking(bench, call_id="q", path=".envrc"):
 
 async def test_a_call_that_ended_is_news_once(bench):
     feed = bench.feed()
-    before = feed.cursor()
+    before = feed.current_cursor()
     await bench.write("a.txt", id="one")
-    news = feed.news(before)
+    news = feed.news_since(before)
     assert [(call.id, call.state, call.changed_text) for call in news.calls] == [("one", "done", "+a.txt")]
     assert news.calls[0].tokens > 0
-    assert feed.news(news.cursor).calls == ()
+    assert feed.news_since(news.cursor).calls == ()
 
 
 async def test_the_journal_says_cheaply_that_nothing_was_written(bench):
     feed = bench.feed()
     await bench.write("a.txt")
-    assert feed.is_changed()
-    assert not feed.is_changed()
+    assert feed.is_journal_changed()
+    assert not feed.is_journal_changed()
     await bench.write("b.txt")
-    assert feed.is_changed()
+    assert feed.is_journal_changed()
 
 
 async def test_a_feed_is_quiet_until_another_process_writes(bench):
@@ -97,7 +97,7 @@ async def test_a_feed_is_quiet_until_another_process_writes(bench):
     assert feed.is_quiet()
     await bench.write("b.txt")
     assert not feed.is_quiet()
-    assert feed.is_changed()
+    assert feed.is_journal_changed()
 
 
 async def test_a_feed_that_was_written_within_this_clock_tick_is_not_quiet(bench):
@@ -106,15 +106,15 @@ async def test_a_feed_that_was_written_within_this_clock_tick_is_not_quiet(bench
     settle(feed)
     log = f"{feed._journal.path}-wal"
     os.utime(log, ns=(time.time_ns() + 10**9,) * 2)
-    feed.is_changed()
+    feed.is_journal_changed()
     assert not feed.is_quiet(), "the next write could leave the same time"
 
 
 def settle(feed):
     """Read a feed, as if the last write was some time ago."""
-    feed.attend()
+    feed.record_user_watching()
     os.utime(f"{feed._journal.path}-wal", ns=(0, 0))
-    feed.is_changed()
+    feed.is_journal_changed()
 
 
 async def test_pages_are_the_whole_log_newest_first(bench):
@@ -122,7 +122,7 @@ async def test_pages_are_the_whole_log_newest_first(bench):
     for number in range(7):
         await bench.write(f"{number}.txt", id=f"call{number}")
     pages, before = [], None
-    while page := feed.page(before=before, limit=3):
+    while page := feed.recorded_calls_page(before=before, limit=3):
         pages.append([call.id for call in page])
         before = page[-1].seq
     assert pages == [["call6", "call5", "call4"], ["call3", "call2", "call1"], ["call0"]]
@@ -153,14 +153,14 @@ async def test_a_page_is_of_one_session(bench):
     await bench.write("b.txt", id="b", session="two")
     await bench.write("c.txt", id="c", session="one")
     feed = bench.feed()
-    assert [call.id for call in feed.page(session="one")] == ["c", "a"]
+    assert [call.id for call in feed.recorded_calls_page(session="one")] == ["c", "a"]
     assert feed.sessions() == ["one", "two"]
 
 
 @pytest.mark.linux("bubblewrap or Landlock")  # else somebody is asked
 async def test_a_running_command_is_seen_with_its_output_and_cancelled_from_elsewhere(bench):
     feed = bench.feed()
-    before, results = feed.cursor(), []
+    before, results = feed.current_cursor(), []
     call = Call(tool="bash", args={"command": "echo first; tail -f /dev/null"}, id="run")
     async with anyio.create_task_group() as group:
 
@@ -168,15 +168,15 @@ async def test_a_running_command_is_seen_with_its_output_and_cancelled_from_else
             results.append(await bench.toolbox.call(call))
 
         group.start_soon(run)
-        await until(lambda: (found := feed.details("run")) and "first" in found.answer)
-        news = feed.news(before)
+        await until(lambda: (found := feed.call_details("run")) and "first" in found.answer)
+        news = feed.news_since(before)
         assert [(call.id, call.state) for call in news.running_calls] == [("run", "running")]
-        assert feed.cancel("run")
+        assert feed.request_cancel("run")
     assert results[0].status == "cancelled"
-    after = feed.news(news.cursor)
+    after = feed.news_since(news.cursor)
     assert after.running_calls == ()
     assert [(call.id, call.state) for call in after.calls] == [("run", "cancelled")]
-    assert not feed.cancel("nobody")
+    assert not feed.request_cancel("nobody")
 
 
 async def test_a_call_that_is_over_at_once_is_never_written_as_running(bench):
@@ -187,7 +187,7 @@ async def test_a_call_that_is_over_at_once_is_never_written_as_running(bench):
 
 async def test_a_question_is_shown_with_all_that_an_answer_means(bench):
     await asking(bench)
-    (asked,) = bench.feed().news(FeedCursor()).pending
+    (asked,) = bench.feed().news_since(FeedCursor()).pending
     assert ".envrc" in asked.approval.title
     assert "export A=1" in asked.approval.preview
     assert asked.approval.rule
@@ -205,7 +205,9 @@ async def test_an_answer_that_nobody_waits_for_runs_the_call_here(bench):
 async def test_a_denial_carries_its_sentence_to_the_model(bench):
     await asking(bench)
     feed = bench.feed()
-    await anyio.to_thread.run_sync(feed.answer, "q", Reply(allow=False, message="Use the settings page."))
+    await anyio.to_thread.run_sync(
+        feed.answer_pending_call, "q", Reply(allow=False, message="Use the settings page.")
+    )
     assert bench.text(".envrc") is None
     recorded = await bench.toolbox.call(
         Call(tool="write", args={"path": ".envrc", "content": "export A=1\n"}, id="q")
@@ -222,20 +224,20 @@ async def test_an_agent_that_waits_goes_on_with_an_answer_from_elsewhere(bench):
 
     async with anyio.create_task_group() as group:
         group.start_soon(agent)
-        await until(lambda: feed.news(FeedCursor()).pending[0].is_awaited)
+        await until(lambda: feed.news_since(FeedCursor()).pending[0].is_awaited)
         reply = Reply(allow=True, fingerprint=asked.request.fingerprint)
-        outcome = await anyio.to_thread.run_sync(feed.answer, "q", reply)
+        outcome = await anyio.to_thread.run_sync(feed.answer_pending_call, "q", reply)
     assert outcome.by == "agent"
     assert results[0].ok
     assert bench.text(".envrc") == "export A=1\n"
-    assert feed.news(FeedCursor()).pending == ()
+    assert feed.news_since(FeedCursor()).pending == ()
 
 
 async def test_an_agent_does_not_wait_for_an_answer_that_was_given_just_before(bench):
     await asking(bench)
     feed = bench.feed()
-    await anyio.to_thread.run_sync(feed.answer, "q", Reply(allow=True))
-    feed.attend()
+    await anyio.to_thread.run_sync(feed.answer_pending_call, "q", Reply(allow=True))
+    feed.record_user_watching()
     with anyio.fail_after(PATIENCE):
         assert await bench.toolbox.answer_from_elsewhere("q", only_if_watched=True) is None
         assert await bench.toolbox.answer_from_elsewhere("q") is None
@@ -249,7 +251,7 @@ async def test_of_two_answers_the_first_counts_and_the_second_is_told(bench):
 
     def answer(name, feed):
         start.wait(PATIENCE)
-        outcomes[name] = feed.answer("q", replies[name])
+        outcomes[name] = feed.answer_pending_call("q", replies[name])
 
     threads = [threading.Thread(target=answer, args=(name, bench.feed())) for name in replies]
     for thread in threads:
@@ -273,7 +275,7 @@ async def test_a_toolbox_that_answers_second_gets_what_came_of_the_first(bench):
 
     async with anyio.create_task_group() as group:
         group.start_soon(second)
-        await anyio.to_thread.run_sync(feed.answer, "q", first)
+        await anyio.to_thread.run_sync(feed.answer_pending_call, "q", first)
     assert results[0].status == "denied"
     assert bench.text(".envrc") is None
 
@@ -283,12 +285,12 @@ async def test_an_answer_whose_process_died_counts_no_more(bench, monkeypatch):
     dead = bench.feed()
     dead._journal.answers.claim("q", Reply(allow=False))
     feed = bench.feed()
-    assert feed.answer("q", Reply(allow=True)).by == "another"
-    assert feed.news(FeedCursor()).pending == ()
+    assert feed.answer_pending_call("q", Reply(allow=True)).by == "another"
+    assert feed.news_since(FeedCursor()).pending == ()
     later = time.time() + 2 * STALE_SECONDS
     monkeypatch.setattr(time, "time", lambda: later)
-    assert len(feed.news(FeedCursor()).pending) == 1
-    assert (await anyio.to_thread.run_sync(feed.answer, "q", Reply(allow=True))).by == "here"
+    assert len(feed.news_since(FeedCursor()).pending) == 1
+    assert (await anyio.to_thread.run_sync(feed.answer_pending_call, "q", Reply(allow=True))).by == "here"
 
 
 async def test_an_answer_to_a_question_that_has_changed_is_refused(bench):
@@ -301,39 +303,39 @@ async def test_an_agent_waits_only_while_somebody_watches(bench):
     await asking(bench)
     assert await bench.toolbox.answer_from_elsewhere("q", only_if_watched=True) is None
     feed, results = bench.feed(), []
-    feed.attend()
+    feed.record_user_watching()
 
     async def agent():
         results.append(await bench.toolbox.answer_from_elsewhere("q", only_if_watched=True))
 
     async with anyio.create_task_group() as group:
         group.start_soon(agent)
-        await until(lambda: feed.news(FeedCursor()).pending[0].is_awaited)
+        await until(lambda: feed.news_since(FeedCursor()).pending[0].is_awaited)
         feed.close()
     assert results == [None]
-    assert not bench.feed().news(FeedCursor()).pending[0].is_awaited
+    assert not bench.feed().news_since(FeedCursor()).pending[0].is_awaited
 
 
 async def test_undo_and_redo_say_first_what_they_would_do(bench):
     await bench.write("a.txt", "one\n", id="a")
     feed = bench.feed()
-    before = feed.cursor()
+    before = feed.current_cursor()
 
     def revert(action, dry_run):
-        return feed.revert(action, "a", dry_run=dry_run)
+        return feed.undo_or_redo_call(action, "a", dry_run=dry_run)
 
     planned = await anyio.to_thread.run_sync(revert, "undo", True)
     assert planned.restored == ("a.txt",)
     assert planned.text == "It would\n  remove a.txt"
-    assert [call.tool for call in feed.page()] == ["write"]
+    assert [call.tool for call in feed.recorded_calls_page()] == ["write"]
     assert bench.text("a.txt") == "one\n"
     assert (await anyio.to_thread.run_sync(revert, "undo", False)).ok
     assert bench.text("a.txt") is None
-    news = feed.news(before)
+    news = feed.news_since(before)
     assert {call.id: call.undone for call in news.calls}["a"] == "yes"
     assert (await anyio.to_thread.run_sync(revert, "redo", False)).ok
     assert bench.text("a.txt") == "one\n"
-    assert {call.id: call.undone for call in feed.news(news.cursor).calls}["a"] == "no"
+    assert {call.id: call.undone for call in feed.news_since(news.cursor).calls}["a"] == "no"
 
 
 async def test_a_file_that_changed_since_is_kept_and_named(bench):
@@ -365,17 +367,19 @@ def test_news_put_onto_an_old_page_make_the_page_of_now(tmp_path_factory, steps)
     async def play():
         bench = Bench(tmp_path_factory.mktemp("feed"), unattended="ask")
         feed = bench.feed()
-        cursor, known, made = feed.cursor(), {}, 0
+        cursor, known, made = feed.current_cursor(), {}, 0
 
         def take():
             nonlocal cursor
-            news = feed.news(cursor)
+            news = feed.news_since(cursor)
             cursor = news.cursor
             known.update({call.id: call for call in news.calls})
 
         for step in steps:
-            changed = [call for call in feed.page() if call.tool == "write" and call.changed_count]
-            waiting = feed.news(FeedCursor()).pending
+            changed = [
+                call for call in feed.recorded_calls_page() if call.tool == "write" and call.changed_count
+            ]
+            waiting = feed.news_since(FeedCursor()).pending
             if step == "look":
                 take()
             elif step in {"write", "ask"}:
@@ -390,7 +394,7 @@ def test_news_put_onto_an_old_page_make_the_page_of_now(tmp_path_factory, steps)
         # Else the agent's process may write a record that waits in it between the two looks.
         bench.toolbox.workspace.journal.close()
         take()
-        shown = {call.id: call for call in feed.page(limit=100)}
+        shown = {call.id: call for call in feed.recorded_calls_page(limit=100)}
         bench.close()
         assert known == shown
 

@@ -130,7 +130,7 @@ class WatchApp(App[None]):
         self._update_layout()
         timeline = self._columns[0].timeline
         timeline.focus()
-        self._news = FeedNews(await self._run_in_thread(self.feed.cursor) or FeedCursor())
+        self._news = FeedNews(await self._run_in_thread(self.feed.current_cursor) or FeedCursor())
         await self._show_newest(timeline)
         await self._refresh_from_feed(force=True)
         self.run_worker(self._poll_feed(), name="follow")
@@ -161,11 +161,11 @@ class WatchApp(App[None]):
             await self._apply_news(news)
 
     def _read_news(self, force: bool) -> FeedNews | None:
-        attended = self.feed.attend()
-        changed = self.feed.is_changed()
+        attended = self.feed.record_user_watching()
+        changed = self.feed.is_journal_changed()
         # A call whose process died, or stopped waiting for a reply, is noticed by the time that passes.
         aged = self._news.running_calls or (self._news.cursor.unsettled and attended)
-        return self.feed.news(self._news.cursor) if changed or force or aged else None
+        return self.feed.news_since(self._news.cursor) if changed or force or aged else None
 
     async def _apply_news(self, news: FeedNews) -> None:
         self._news = news
@@ -222,7 +222,10 @@ class WatchApp(App[None]):
 
     async def _show_newest(self, timeline: Timeline) -> None:
         read = partial(
-            self.feed.page, session=timeline.session, matching=timeline.matching, limit=PAGE_ROWS
+            self.feed.recorded_calls_page,
+            session=timeline.session,
+            matching=timeline.matching,
+            limit=PAGE_ROWS,
         )
         if (page := await self._run_in_thread(read)) is not None:
             timeline.show_newest(page)
@@ -233,7 +236,7 @@ class WatchApp(App[None]):
         timeline = message.timeline
         if timeline.recorded and not timeline.is_complete:
             read = partial(
-                self.feed.page,
+                self.feed.recorded_calls_page,
                 session=timeline.session,
                 matching=timeline.matching,
                 before=timeline.recorded[-1].seq,
@@ -298,7 +301,7 @@ class WatchApp(App[None]):
     @work(group="acts")
     async def _send_answer(self, call_id: str, reply: Reply) -> None:
         outcome = await self._run_with_status(
-            "Running the call …", partial(self.feed.answer, call_id, reply)
+            "Running the call …", partial(self.feed.answer_pending_call, call_id, reply)
         )
         if outcome is not None:
             self._notify_user(answer_text(outcome), "warning" if outcome.by == "another" else "information")
@@ -310,7 +313,7 @@ class WatchApp(App[None]):
         if call is None or not call.changed_count:
             self._notify_user("This call made no changes to undo.")
             return
-        revert = partial(self.feed.revert, action, call.id)
+        revert = partial(self.feed.undo_or_redo_call, action, call.id)
         planned = await self._run_with_status("Checking what it would do …", partial(revert, dry_run=True))
         if planned is None:
             return
@@ -333,7 +336,7 @@ class WatchApp(App[None]):
             return
         text = f"{call.tool} {call.subject}\n\nThe call is stopped, and the agent is told not to repeat it."
         if await self.push_screen_wait(ConfirmDialog("Cancel this call?", text)):
-            asked = await self._run_with_status("Cancelling …", partial(self.feed.cancel, call.id))
+            asked = await self._run_with_status("Cancelling …", partial(self.feed.request_cancel, call.id))
             if asked is False:
                 self._notify_user("The call has already ended.")
 
@@ -421,7 +424,7 @@ class WatchApp(App[None]):
 
 
 def _lines_of_call(feed: SessionFeed, call_id: str) -> list[PaneLine]:
-    details = feed.details(call_id)
+    details = feed.call_details(call_id)
     return list(call_lines(details)) if details else []
 
 
