@@ -4,7 +4,7 @@ import random
 import re
 
 from bench.editbench.drafting import Draft, Line
-from bench.editbench.edits import Scene, Step, indent_of
+from bench.editbench.edits import WORDS, Scene, Step, indent_of
 
 
 def exact(_: random.Random, scene: Scene) -> Draft | None:
@@ -38,6 +38,23 @@ def exact_fragment(rng: random.Random, scene: Scene) -> Draft | None:
         + old[words[first].end() - words[first].start() :]
     )
     return Draft(body, old, new, (body[:at] + new + body[at + len(old) :],), meant=(old, new))
+
+
+def inside_word(rng: random.Random, scene: Scene) -> Draft | None:
+    """The only hit lies inside a longer name: it is exact and stands once, so it is replaced there."""
+    words = [w for line in scene.old for w in re.findall(r"(?<!\w)[a-z]{4,}(?!\w)", line)]
+    if not words:
+        return None
+    word, other = rng.choice(words), rng.choice(WORDS)
+    longer = rng.choice((f"{word}{other}", f"{other}_{word}", f"do_{word}", f"{word}2"))
+    content = re.sub(rf"\w*{word}\w*", "x", scene.content())
+    spot = scene.start
+    lines = content.split("\n")
+    content = "\n".join((*lines[:spot], f"{longer}(1)", *lines[spot:]))
+    wanted = rng.choice((other, f"{other}_{word}"))
+    if content.count(word) != 1 or wanted in content:
+        return None
+    return Draft(content, word, wanted, (content.replace(word, wanted),))
 
 
 def first_trimmed(_: random.Random, scene: Scene) -> Draft | None:

@@ -117,24 +117,6 @@ def sibling(rng: random.Random, scene: Scene) -> Draft | None:
     return _refuse(scene, content) if touched else None
 
 
-def inside_word(rng: random.Random, scene: Scene) -> Draft | None:
-    """The only hit lies inside a longer name, and the edit would change that name."""
-    words = [w for line in scene.old for w in re.findall(r"(?<!\w)[a-z]{4,}(?!\w)", line)]
-    if not words:
-        return None
-    word, other = rng.choice(words), rng.choice(WORDS)
-    longer = rng.choice((f"{word}{other}", f"{other}_{word}", f"do_{word}", f"{word}2"))
-    content = re.sub(rf"\w*{word}\w*", "x", scene.content())
-    spot = scene.start
-    lines = content.split("\n")
-    content = "\n".join((*lines[:spot], f"{longer}(1)", *lines[spot:]))
-    return (
-        Draft(content, word, rng.choice((other, f"{other}_{word}")), ())
-        if content.count(word) == 1
-        else None
-    )
-
-
 def drift_far(rng: random.Random, scene: Scene) -> Draft | None:
     """Right text, more than three lines from where the patch says."""
     line = scene.start + 1 + rng.choice((-1, 1)) * rng.randrange(4, 12)

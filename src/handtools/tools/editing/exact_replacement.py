@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
+from itertools import pairwise
 
 from handtools.text import lines
 from handtools.text.lines import SplicedText, indentation_of_line
@@ -24,6 +26,7 @@ from handtools.tools.editing.normalized_lines import (
 from handtools.tools.editing.rewrite_of_matched_lines import replay_edit_on_lines
 
 MAX_OCCURRENCES = 20
+INSIDE_WORD_NOTE = "inside a longer word"
 _HEAD = re.compile(r"\.?\w+|.", re.DOTALL)
 _TAIL = re.compile(r"\w+\.?\Z|.\Z", re.DOTALL)
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
@@ -38,8 +41,13 @@ _SKIN_COLOURS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _FIRST_UNSPACED, _LATIN_AGAIN, _SIGNS = "\u0e00", "\u1e00", "\u2000"
 
 
-def replace_exact(line_index: LineIndex, old: str, new: str, hint: MatchHint | None) -> EditOutcome | None:
-    """Replace the only exact occurrence of `old`, or refuse if there are several; None if there is none."""
+def replace_exact(
+    line_index: LineIndex, old: str, new: str, hint: MatchHint | None, *, repaired: bool = False
+) -> EditOutcome | None:
+    """Replace the only exact occurrence of `old`, or refuse if there are several; None if there is none.
+
+    `repaired` means that `old` is not what was sent: then it is not replaced inside a longer word.
+    """
     body = line_index.text
     end = uniform_ending(body)
     if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
@@ -59,7 +67,7 @@ def replace_exact(line_index: LineIndex, old: str, new: str, hint: MatchHint | N
         return None
     near = found if hint is None else _offsets_near(text, needle, hint)
     if len(near) == 1:
-        return _replace_at(line_index, text, near[0], needle, wanted)
+        return _replace_at(line_index, text, near[0], needle, wanted, repaired=repaired)
     places = [lines.line_number_at(text, at) for at in near or found]
     if hint is not None and not near:
         return refusals.refuse_elsewhere(line_index, places, hint)
@@ -79,14 +87,17 @@ def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
     return []
 
 
-def _replace_at(line_index: LineIndex, text: str, at: int, needle: str, wanted: str) -> EditOutcome | None:
-    """Replace the occurrence at an offset, or refuse if that splits a word or line.
+def _replace_at(
+    line_index: LineIndex, text: str, at: int, needle: str, wanted: str, *, repaired: bool
+) -> EditOutcome | None:
+    """Replace the occurrence at an offset, or refuse if that splits a line or a block.
 
     Returns None if the edit must be matched by whole lines instead.
     """
     body = line_index.text
-    if refusal := _cut_word(line_index, text, at, needle, wanted):
-        return refusal
+    inside_word = _changes_part(_is_inside_token, text, at, needle, wanted)
+    if inside_word and (repaired or _changes_part(_is_inside_number, text, at, needle, wanted)):
+        return refusals.refuse_inside_word(line_index, lines.line_number_at(text, at), needle)
     if (done := already_applied.find_applied_around_text(line_index, text, at, needle, wanted)) is not None:
         return done
     if refusal := _lost_depth(line_index, text, at, needle, wanted):
@@ -102,7 +113,9 @@ def _replace_at(line_index: LineIndex, text: str, at: int, needle: str, wanted: 
         return None
     if text is body:
         span = CharSpan(at, at + len(needle))
-        return EditApplied(spliced=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
+        notes = (INSIDE_WORD_NOTE,) if inside_word else ()
+        spliced = SplicedText(body, at, span.end, wanted)
+        return EditApplied(spliced=spliced, tier="exact", spans=(span,), notes=notes)
     return _replace_lines(line_index, at, needle, wanted)
 
 
@@ -160,8 +173,15 @@ def _is_inside_token(text: str, at: int) -> bool:
     """Whether an offset lies inside a word, a number or a combined character."""
     if not 0 < at < len(text):
         return False
+    return all(map(_is_letter, text[at - 1 : at + 1])) or _is_inside_number(text, at)
+
+
+def _is_inside_number(text: str, at: int) -> bool:
+    """Whether an offset lies inside a number or a combined character, of which a part means something else."""
+    if not 0 < at < len(text):
+        return False
     return (
-        all(map(_is_letter, text[at - 1 : at + 1]))
+        text[at - 1 : at + 1].isdigit()
         or any(_POINT.match(text, place) for place in (at - 1, at))
         or _is_combining_char(text[at])
         or text[at - 1] == _JOINER
@@ -180,15 +200,15 @@ def _is_combining_char(char: str) -> bool:
     )
 
 
-def _cut_word(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
-    """Refuse an edit that starts or ends inside a word and changes that word; None if it does not."""
+def _changes_part(inside: Callable[[str, int], bool], text: str, at: int, old: str, new: str) -> bool:
+    """Whether an edit starts or ends inside a word or number, as `inside` decides, and changes it."""
     for edge, part in ((at, _HEAD.match), (at + len(old), _TAIL.search)):
-        if not _is_inside_token(text, edge):
+        if not inside(text, edge):
             continue
         mine, theirs = part(old), part(new)
         if mine and (theirs is None or mine[0] != theirs[0] or mine[0] == old == theirs[0]):
-            return refusals.refuse_inside_word(line_index, lines.line_number_at(text, at), old)
-    return None
+            return True
+    return False
 
 
 def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
@@ -199,18 +219,37 @@ def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -
     start = lines.line_start_offset(text, at)
     lost = text[start:at]
     first, *below = lines.split_lines(new) or [""]
-    added = [indentation_of_line(line) for line in below if line.strip()]
+    added = [line for line in below if line.strip()]
     if not lost or lost.strip(" \t") or not added or len(lines.split_lines(old)) > 1:
         return None
     if indentation_of_line(old):
         # The old line has too little indentation, so the added lines do too, by the same amount.
         return None
     # Spaces in a file that indents with tabs, or the reverse, say nothing about depth.
-    deep = all(blanks.startswith(lost) for blanks in added)
-    opened = (upper.rstrip().endswith(BLOCK_OPENERS) for upper in (old, first))
-    if deep and first.strip() and not (lost in added and any(opened)):
+    deep = all(indentation_of_line(line).startswith(lost) for line in added)
+    rest = lines.split_lines(text[at + len(old) :].partition("\n")[2])
+    following = next((row for row in rest if row.strip()), "") if _opens_block(old) else ""
+    if deep and first.strip() and _keeps_blocks([lost + first, *added], following):
         return None
     return refusals.refuse_old_without_indentation(line_index, lines.line_number_at(text, at), old)
+
+
+def _keeps_blocks(rows: list[str], following: str) -> bool:
+    """Whether every row that opens a block has a deeper one below it, and no other row has.
+
+    `following` is the file's row below, if it belongs to the block that the replaced line opened.
+    """
+    if following and _is_deeper(following, rows[-1]) != _opens_block(rows[-1]):
+        return False
+    return all(_is_deeper(lower, upper) for upper, lower in pairwise(rows) if _opens_block(upper))
+
+
+def _opens_block(row: str) -> bool:
+    return row.rstrip().endswith(BLOCK_OPENERS)
+
+
+def _is_deeper(row: str, upper: str) -> bool:
+    return len(indentation_of_line(row)) > len(indentation_of_line(upper))
 
 
 def _is_cut_deletion(text: str, at: int, old: str, new: str) -> bool:

@@ -195,8 +195,8 @@ def refuse_elsewhere(line_index: LineIndex, found: list[int], hint: MatchHint) -
 
 
 def refuse_inside_word(line_index: LineIndex, line: int, old: str) -> EditRefused:
-    """Refuse an edit whose only match is part of a longer word that it would change."""
-    why = f"old_string occurs only inside a longer word (line {line})."
+    """Refuse an edit whose only match is part of a longer word or number that it would change."""
+    why = f"old_string occurs only inside a longer word or number (line {line})."
     return _whole_lines(line_index, line, old, "inside_word", why)
 
 

@@ -144,7 +144,7 @@ def _match_argument_reading(
     if reading.notes and (refusal := omitted_code.check_edit_arguments(reading.old, reading.new)):
         return refusal
     if reading.notes and reading.line is None:
-        outcome = replace_exact(line_index, reading.old, reading.new, hint)
+        outcome = replace_exact(line_index, reading.old, reading.new, hint, repaired=True)
         if outcome is not None:
             return replaced(outcome, notes=reading.notes) if isinstance(outcome, EditApplied) else outcome
     old, new = split_argument_lines(reading.old, reading.new)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from handtools.tools.editing.edit_outcome import CharSpan, EditApplied, EditRefused, MatchHint
+from handtools.tools.editing.edit_outcome import (
+    AlreadyApplied,
+    CharSpan,
+    EditApplied,
+    EditRefused,
+    MatchHint,
+)
 from handtools.tools.editing.replacement import replace_text
 
 
@@ -59,37 +65,61 @@ def test_a_first_line_quoted_without_indentation_is_still_changed_in_place():
 @pytest.mark.parametrize(
     ("body", "old"),
     [
+        ("SECRET_MARKER = 1\n", "SECRET"),
         ("значение = 1\n", "знач"),
         ("größe = 1\n", "gr"),
+        ("item1 = 1\n", "item"),
+        ("ab\n", "b"),
+        ("concat(x)\n", "cat"),
+    ],
+)
+def test_an_exact_text_that_occurs_once_is_replaced_inside_a_longer_word_and_the_note_says_so(body, old):
+    outcome = replace_text(body, old, "other()")
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (body.replace(old, "other()"), "exact")
+    assert outcome.notes == ("inside a longer word",)
+
+
+@pytest.mark.parametrize(
+    ("body", "old"),
+    [
         ("cafe\u0301 = 1\n", "cafe"),
         ("timeout = 1.5\n", "timeout = 1"),
         ("timeout = 1.5\n", "timeout = 1."),
+        ("timeout = 10\n", "timeout = 1"),
+        ("item10 = 1\n", "item1"),
         ("ratio = 0.25;\n", "25"),
         ("liked \U0001f44d\U0001f3fd\n", "\U0001f44d"),
         ("made by \U0001f469\u200d\U0001f4bb\n", "\U0001f4bb"),
-        ("ab\n", "b"),
         ("v = 11.22\n", ".22"),
         ("v = 1.2.3\n", "2.3"),
     ],
 )
-def test_part_of_a_word_a_number_or_a_character_of_any_script_is_not_replaced(body, old):
+def test_part_of_a_number_or_of_a_combined_character_is_not_replaced(body, old):
     outcome = replace_text(body, old, "other")
     assert isinstance(outcome, EditRefused)
     assert outcome.code == "inside_word"
+    assert outcome.suggestion is not None
+    assert isinstance(replace_text(body, outcome.suggestion, "other"), EditApplied)
+
+
+@pytest.mark.parametrize("new", ["get_all", "get_each"])
+def test_a_replacement_inside_a_word_is_not_made_twice(new):
+    again = replace_text(f"{new}()\n", "get", new)
+    assert isinstance(again, AlreadyApplied)
 
 
 @pytest.mark.parametrize(
-    ("body", "old", "new", "kind"),
+    ("body", "old", "new"),
     [
-        ("concat_all(x)\n", "cat_all(x)", "cat_all(y)", EditApplied),
-        ("concat(x)\n", "cat", "cat()", EditRefused),
-        ("\U0001f469\u200d\U0001f4bb b\n", " b", "", EditApplied),
+        ("concat_all(x)\n", "cat_all(x)", "cat_all(y)"),
+        ("\U0001f469\u200d\U0001f4bb b\n", " b", ""),
     ],
 )
-def test_an_edit_that_begins_inside_a_word_must_keep_that_word_and_change_more(body, old, new, kind):
+def test_an_edit_that_begins_inside_a_word_and_keeps_it_has_no_note(body, old, new):
     outcome = replace_text(body, old, new)
-    assert isinstance(outcome, kind)
-    assert not isinstance(outcome, EditApplied) or outcome.text == body.replace(old, new)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.notes) == (body.replace(old, new), ())
 
 
 def test_part_of_a_text_without_blanks_between_words_is_replaced():
@@ -320,11 +350,45 @@ def test_part_of_a_word_at_an_edge_that_stays_as_it_is_may_be_quoted(old, new):
     assert outcome.text == body.replace(old, new)
 
 
-@pytest.mark.parametrize("new", ["if late:\nval", "val\nif late:"])
-def test_part_of_a_word_alone_is_not_what_lines_are_added_to(new):
-    outcome = replace_text("x = 1\nvalue\n", "val", new)
+def test_lines_are_not_added_after_part_of_a_word():
+    outcome = replace_text("x = 1\nvalue\n", "val", "val\nif late:")
     assert isinstance(outcome, EditRefused)
-    assert outcome.code == "inside_word"
+    assert outcome.code == "unclear"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def g(self):", "def h(self):\n        return 0\n\n    def g(self):"),
+        ("def g(self):", "@property\n    def g(self):"),
+        ("def g(self):", "def g(self):\n        log()\n        if x:\n            y()"),
+        ("state = 1", "if late:\n        state = 2\n    else:\n        state = 1"),
+        ("state = 1", "state = (\n        1\n    )"),
+    ],
+)
+def test_a_line_without_its_indentation_is_replaced_where_the_literal_result_keeps_the_blocks(old, new):
+    body = "class A:\n    state = 1\n\n    def g(self):\n        return 1\n"
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditApplied)
+    assert (outcome.text, outcome.tier) == (body.replace(old, new), "exact")
+    compile(outcome.text, "a.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def g(self):", "def h(self):\n    return 0\n\ndef g(self):"),
+        ("def g(self):", "def g(self):\n    log()"),
+        ("def g(self):", "state = 2\n    more = 3"),
+        ("state = 1", "if late:\n    state = 1"),
+        ("state = 1", "while late:\n        if x:\n        state = 1"),
+    ],
+)
+def test_a_line_without_its_indentation_is_refused_where_the_literal_result_would_break_a_block(old, new):
+    body = "class A:\n    state = 1\n\n    def g(self):\n        return 1\n"
+    outcome = replace_text(body, old, new)
+    assert isinstance(outcome, EditRefused)
+    assert outcome.code == "indent_conflict"
 
 
 @pytest.mark.parametrize(
