@@ -93,18 +93,54 @@ async def test_a_refusal_names_the_file_the_hunk_and_what_is_there():
     assert "old_string" not in refused.text
 
 
+_CHANGE = (
+    "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def f():\n-    one = 1\n+    one = 2\n     return one\n"
+)
+
+
 @pytest.mark.claim("patch.drift")
-@pytest.mark.parametrize("drift", [0, 3, 4])
-async def test_a_numbered_hunk_may_be_off_by_three_lines(drift):
+@pytest.mark.parametrize("drift", [0, 3, 4, 400])
+async def test_a_numbered_hunk_whose_lines_occur_once_applies_at_any_distance(drift):
     body = b"above\n" * drift + FILES["a.py"]
-    diff = (
-        "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def f():\n-    one = 1\n+    one = 2\n     return one\n"
-    )
-    result, files = await patch({"a.py": body}, diff)
+    result, files = await patch({"a.py": body}, _CHANGE)
+    assert result.ok, result.text
+    assert files["a.py"] == body.replace(b"= 1", b"= 2")
+    assert (f"at line {drift + 1}, not 1" in result.text) == bool(drift)
+
+
+@pytest.mark.claim("patch.drift")
+@pytest.mark.parametrize("drift", [3, 4])
+async def test_a_numbered_hunk_whose_lines_occur_twice_may_be_off_by_three_lines(drift):
+    body = b"above\n" * drift + FILES["a.py"] + b"between\n" * 9 + FILES["a.py"]
+    result, files = await patch({"a.py": body}, _CHANGE)
     assert result.ok == (drift <= 3)
-    assert files["a.py"] == (body.replace(b"= 1", b"= 2") if result.ok else body)
+    assert files["a.py"] == (body.replace(b"= 1", b"= 2", 1) if result.ok else body)
     if not result.ok:
-        assert f"line {drift + 1}" in result.text
+        # The advice works: the number of the right place in the header.
+        assert "at line 5, 17" in result.text
+        assert "Put the number of the right place in the header." in result.text
+        result, files = await patch({"a.py": body}, _CHANGE.replace("-1,3 +1,3", "-17,3 +17,3"))
+        assert result.ok, result.text
+        assert files["a.py"] == b"2".join(body.rsplit(b"1", 1))
+
+
+async def test_a_numbered_hunk_sent_again_does_not_change_a_copy_of_its_lines():
+    body = b"above\n" * 40 + FILES["a.py"] + b"between\n" * 40 + FILES["a.py"]
+    diff = _CHANGE.replace("-1,3 +1,3", "-84,3 +84,3")
+    first, once = await patch({"a.py": body}, diff)
+    assert first.ok, first.text
+    _, twice = await patch(once, diff)
+    assert twice == once
+
+
+async def test_numbered_hunks_with_wrong_numbers_come_in_the_order_of_the_file():
+    files = {"a": b"one\ntwo\n" + b"-\n" * 9 + b"three\nfour\n"}
+    first, second = "@@ -30,2 +30,2 @@\n three\n-four\n+4\n", "@@ -70,2 +70,2 @@\n one\n-two\n+2\n"
+    refused, _ = await patch(files, f"--- a/a\n+++ b/a\n{first}{second}")
+    assert "sort the hunks by line" in refused.text
+    done, after = await patch(files, f"--- a/a\n+++ b/a\n{second}{first}")
+    assert done.ok, done.text
+    assert after["a"] == files["a"].replace(b"two", b"2").replace(b"four", b"4")
 
 
 @pytest.mark.claim("patch.drift")

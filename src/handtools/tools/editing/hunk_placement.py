@@ -21,7 +21,7 @@ from handtools.tools.editing.edit_outcome import (
 from handtools.tools.editing.replacement import refuse_missing_old_string, replace_text
 
 MAX_HUNK_DRIFT = 3
-"""How many lines above or below its stated line number a hunk may match."""
+"""How many lines off its stated line number a hunk may match if its lines occur in several places."""
 MAX_LINES_COMPARED = 3_000_000
 """Maximum number of line comparisons for one patch; that many take a few seconds."""
 _COST_OF_LOOSE_MATCHING = 4
@@ -100,7 +100,8 @@ class PatchingState:
             code="not_found",
             message=f"The hunk says line {expected}, but its lines are at line {where}: "
             f"more than {MAX_HUNK_DRIFT} lines away.",
-            hint="If that is the right place, put that number in the header, or leave the numbers out.",
+            hint="Put the number of the right place in the header"
+            f"{', and sort the hunks by line' if found[0] < self.cursor else ''}.",
             candidates=tuple(self.edit_candidate_at(at) for at in found[:_MAX_SHOWN]),
         )
 
@@ -189,7 +190,7 @@ def choose_hunk_row(
     if hunk.line is not None:
         expected = hunk.line + state.shift - 1
         near = [at for at in found if at >= state.cursor and abs(at - expected) <= MAX_HUNK_DRIFT]
-        left = [at for at in near if at == expected] or near
+        left = [at for at in near if at == expected] or near or _only_place(state, hunk, found)
     else:
         left = state.rows_below_scope(found, scope_rows, strictly=scope_rows is not None)
     if len(left) == 1:
@@ -204,6 +205,22 @@ def choose_hunk_row(
     if scope_rows is None and hunk.line is None and alike == len(left):
         return left[0]
     return state.refuse_many_places(left)
+
+
+def _only_place(state: PatchingState, hunk: Hunk, found: list[int]) -> list[int]:
+    """Return the only place of a hunk that is not at its line number; empty if another one may be meant.
+
+    The lines may be a copy of lines that the hunk has changed already: its new lines must not occur elsewhere.
+    """
+    old, new = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
+    unclear = not all(any(map(str.isalnum, "".join(side))) for side in (old, new))
+    if len(found) > 1 or found[0] < state.cursor or unclear:
+        return []
+    if is_hunk_applied(state, hunk, found[0]):
+        return found
+    state.count_comparisons(len(state.rows))
+    rows = [row_without_line_end(row) for row in state.rows]
+    return [] if any(True for _ in _exact_match_starts(state, rows, new)) else found
 
 
 def is_hunk_applied(state: PatchingState, hunk: Hunk, at: int) -> bool:

@@ -167,11 +167,20 @@ def test_a_drift_is_told():
     assert outcome.notes == ("hunk 1 matched at line 3, not 1",)
 
 
-def test_too_much_drift_is_refused_with_the_line_where_it_stands():
-    hunks = parse_patch("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")[0].hunks
-    outcome = apply_hunks("0\n" * 4 + "a\nb\n", hunks)
+@pytest.mark.parametrize(
+    ("body", "hunk"),
+    [
+        ("0\n" * 4 + "a\nb\n" * 2, " a\n-b\n+c"),
+        ("0\n" * 4 + "}\n", "-}\n+};"),
+        ("0\n" * 4 + "a\n", "-a"),
+        ("a\nc\n" + "0\n" * 9 + "a\nb\n", " a\n-b\n+c"),
+    ],
+    ids=["twice", "without letters", "a deletion without context", "the new lines occur elsewhere"],
+)
+def test_a_hunk_far_from_its_number_is_refused_where_another_place_may_be_meant(body, hunk):
+    outcome = numbered(body, f"@@ -17,2 +17,2 @@\n{hunk}")
     assert isinstance(outcome, HunkMisfit)
-    assert "line 5" in outcome.refused.message
+    assert "lines away" in outcome.refused.message
 
 
 def test_new_lines_end_as_the_line_above_them_where_a_file_mixes_line_ends():
@@ -260,10 +269,10 @@ def numbered(body: str, hunks: str) -> PatchedText | HunkMisfit:
 
 
 def test_a_line_number_is_told_as_the_earlier_hunks_have_moved_it():
-    body = "a\n" + "row\n" * 14 + "z\n"
+    body = "a\n" + "row\n" * 14 + "z\n" * 2
     outcome = numbered(body, "@@ -1,1 +1,2 @@\n a\n+b\n@@ -3,1 +4,1 @@\n-z\n+y")
     assert isinstance(outcome, HunkMisfit)
-    assert "says line 4, but its lines are at line 17" in outcome.refused.message
+    assert "says line 4, but its lines are at line 17, 18" in outcome.refused.message
 
 
 def test_lines_that_a_loosely_matched_hunk_adds_are_counted_for_the_next():
