@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field
 
 from handtools.core.changes import ChangeSet
 from handtools.core.context import Context
+from handtools.core.errors import NotFound
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import dedent_diff_content
@@ -44,7 +45,12 @@ class EditDetails(BaseModel):
 @tool
 async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     """Replace one piece of text."""
-    draft = await Draft.read(ctx.files, params.path)
+    try:
+        draft = await Draft.read(ctx.files, params.path)
+    except NotFound as missing:
+        if params.old_string:
+            raise
+        raise NotFound(missing.message, hint="Create it with `write`.") from None
     outcome = await draft.replace_old_text(
         ctx.files, params.old_string, params.new_string, every=params.replace_all
     )

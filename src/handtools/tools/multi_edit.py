@@ -95,7 +95,8 @@ async def _apply_edit(
 ) -> tuple[Draft, str, bool]:
     """Apply one edit to its draft; return the draft, a note on the match, and whether anything changed."""
     try:
-        if single.insert_line is None and not single.old_string:
+        facts = None if single.old_string else await drafts.files.facts(path)
+        if single.insert_line is None and not single.old_string and (facts is None or facts.bytes):
             return await drafts.create(path, single.new_string), "", True
         draft = await drafts.open(path)
     except NotFound as missing:

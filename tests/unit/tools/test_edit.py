@@ -35,11 +35,30 @@ async def test_text_that_is_not_there_is_refused():
     assert files["a"] == b"x\n"
 
 
-async def test_an_empty_old_string_is_refused_with_the_tool_that_creates_files():
+async def test_an_empty_old_string_is_refused_in_a_filled_file_and_the_advice_works():
     refused, files = await edit({"a": b"x\n"}, old_string="", new_string="z")
     assert refused.fault.code == "invalid_input"
-    assert "To create a file, write it." in refused.text
+    assert "`write` all of it with mode=overwrite" in refused.text
     assert files["a"] == b"x\n"
+    box = memory_toolbox({"a": b"x\n"})
+    assert (await box.call("write", {"path": "a", "content": "z", "mode": "overwrite"})).ok
+
+
+@pytest.mark.parametrize("every", [False, True])
+async def test_an_empty_old_string_fills_an_empty_file(every):
+    done, files = await edit({"a": b""}, old_string="", new_string="x = 1\n", replace_all=every)
+    assert done.ok, done.text
+    assert done.text.startswith("Replaced 1 in a.\n--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+x = 1\n")
+    assert files["a"] == b"x = 1\n"
+    refused, files = await edit(files, old_string="", new_string="x = 1\n")
+    assert not refused.ok
+    assert files["a"] == b"x = 1\n"
+
+
+async def test_an_empty_old_string_for_a_missing_file_names_the_tool_that_creates_it():
+    refused, _ = await edit({}, old_string="", new_string="x = 1\n")
+    assert refused.fault.code == "not_found"
+    assert "Create it with `write`." in refused.text
 
 
 async def test_the_same_text_twice_is_refused():

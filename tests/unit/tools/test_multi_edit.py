@@ -170,3 +170,14 @@ def test_the_diff_is_what_was_written_whatever_the_order_of_edits(steps):
         after = box.workspace.files.files["a"].decode()
         assert unified_diff("a", body, after) in done.text
         assert done.details.files[0].first_changed_line == first_changed_line(body, after)
+
+
+async def test_an_empty_old_string_fills_an_empty_file_and_leaves_a_filled_one():
+    box = memory_toolbox({"empty": b"", "filled": b"x\n"})
+    edits = [{"old_string": "", "new_string": "a\n"}, {"old_string": "a", "new_string": "b"}]
+    done = await box.call("multi_edit", {"path": "empty", "edits": edits})
+    assert done.ok, done.text
+    assert box.workspace.files.files["empty"] == b"b\n"
+    refused = await box.call("multi_edit", {"path": "filled", "edits": edits})
+    assert refused.fault.code == "already_exists"
+    assert box.workspace.files.files["filled"] == b"x\n"

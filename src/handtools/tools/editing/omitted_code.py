@@ -46,7 +46,11 @@ def check_edit_arguments(old: str, new: str) -> EditRefused | None:
     Returns None if the arguments are valid.
     """
     if not old:
-        return EditRefused(code="empty", message="old_string is empty.", hint="To create a file, write it.")
+        return EditRefused(
+            code="empty",
+            message="old_string is empty, and the file is not.",
+            hint="Copy the text to replace from the file, or `write` all of it with mode=overwrite.",
+        )
     if old == new:
         return EditRefused(code="no_change", message="old_string and new_string are the same text.")
     if (note := find_omission_line(old, new)) is not None:

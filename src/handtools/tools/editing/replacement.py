@@ -49,7 +49,10 @@ def replace_text(
     """Replace `old` with `new` in the only place that can be meant, or refuse and say why.
 
     With `every`, all occurrences are replaced. `seen` is the text as the agent last read it, if known.
+    An empty `old` fills an empty file.
     """
+    if not old and not body and new:
+        return EditApplied(spliced=SplicedText(body, 0, 0, new), tier="exact", spans=(CharSpan(0, 0),))
     if refusal := omitted_code.check_edit_arguments(old, new):
         return refusal
     line_index = LineIndex(body)
