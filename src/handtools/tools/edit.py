@@ -56,7 +56,7 @@ async def edit(ctx: Context, params: EditParams) -> Result[EditDetails]:
     )
     if isinstance(outcome, EditRefused):
         raise await refusal_naming_removing_call(
-            ctx.history, params.path, outcome, params.old_string, f"{params.path}: "
+            ctx.history, draft, outcome, params.old_string, params.new_string
         )
     if isinstance(outcome, AlreadyApplied):
         return _already_applied_result(draft, outcome, params)

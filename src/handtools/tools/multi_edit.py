@@ -111,7 +111,7 @@ async def _apply_edit(
         drafts.files, single.old_string, single.new_string, every=single.replace_all
     )
     if isinstance(outcome, EditRefused):
-        raise refusal_error(outcome, where)
+        raise refusal_error(outcome, where, has_replace_all=True)
     return draft, match_note(outcome), not isinstance(outcome, AlreadyApplied)
 
 

@@ -53,7 +53,8 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     after = _encoded_content(params, before)
     if len(after) > MAX_BYTES:
         raise TooLarge(
-            f"{len(after):,} bytes exceed the limit of {MAX_BYTES:,}.", hint="Write it in parts."
+            f"{len(after):,} bytes exceed the limit of {MAX_BYTES:,}.",
+            hint="Write a part, then add the rest with `edit`.",
         )
     if before == after:
         raise InvalidInput(

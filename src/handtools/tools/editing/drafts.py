@@ -4,7 +4,7 @@ Also the error messages and notes for the model about how its text was matched.
 """
 
 import builtins
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from handtools.core.changes import Change, ChangeSet
@@ -28,7 +28,7 @@ from handtools.text.diffs.unified_diff import (
     unified_diff,
 )
 from handtools.text.encoding import DecodedText, Unencodable, decode, is_binary, without_surrogates
-from handtools.text.lines import SplicedText, convert_line_ends, render_numbered_lines
+from handtools.text.lines import SplicedText, convert_line_ends, line_number_at, render_numbered_lines
 from handtools.tools.editing.edit_outcome import (
     AlreadyApplied,
     EditApplied,
@@ -57,26 +57,41 @@ _FAULTS: dict[RefusalCode, type[ToolError]] = {
 
 
 def refusal_error(
-    refused: EditRefused, where: str = "", *, old: str = "old_string", new: str = "new_string"
+    refused: EditRefused,
+    where: str = "",
+    *,
+    old: str = "old_string",
+    new: str = "new_string",
+    has_replace_all: bool = False,
 ) -> ToolError:
     """Convert a refused edit to an error for the model, using the argument names of the tool it called."""
+    if has_replace_all and refused.replace_all_hint:
+        refused = replace(refused, hint=refused.replace_all_hint)
     said = _with_argument_names(without_surrogates(render_refusal(refused)), old, new)
     return _FAULTS.get(refused.code, NoMatch)(where + said)
 
 
 async def refusal_naming_removing_call(
-    history: History, path: str, refused: EditRefused, old: str, where: str
+    history: History, draft: "Draft", refused: EditRefused, old: str, new: str
 ) -> ToolError:
     """Convert a refused edit to an error that also names the recorded call that removed the text."""
-    error = refusal_error(refused, where)
+    where = f"{draft.path}: "
+    error = refusal_error(refused, where, has_replace_all=True)
     by = (
-        await history.find_removing_call(path, convert_line_ends(old, "\n"))
+        await history.find_removing_call(draft.path, convert_line_ends(old, "\n"))
         if refused.code == "not_found"
         else None
     )
-    if by is not None:
-        ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
-        error.message += f"\nThis text was in the file until {by.tool} replaced it ({ago}, {by.call_id})."
+    if by is None:
+        return error
+    ago = "the last call" if not by.calls_ago else f"{by.calls_ago + 1} calls ago"
+    wanted, body = (convert_line_ends(text, "\n") for text in (new.strip("\r\n"), draft.body))
+    if wanted.strip() and body.count(wanted) == 1:
+        line = line_number_at(body, body.find(wanted))
+        return NoMatch(
+            f"{where}Already done: new_string is at line {line} since {by.tool} ({ago}, {by.call_id})."
+        )
+    error.message += f"\nThis text was in the file until {by.tool} replaced it ({ago}, {by.call_id})."
     return error
 
 

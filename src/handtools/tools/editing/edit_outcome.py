@@ -83,8 +83,7 @@ class AlreadyApplied:
     @property
     def where(self) -> str:
         """The lines that contain the change, in words: `line 3` or `lines 3-5`."""
-        first, last = self.excerpt.line, self.excerpt.end_line
-        return f"line {first}" if first == last else f"lines {first}-{last}"
+        return self.excerpt.where
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,12 @@ class Excerpt:
         """The number of the last line of the excerpt."""
         return self.line + len(self.lines) - 1
 
+    @property
+    def where(self) -> str:
+        """The lines in words: `line 3` or `lines 3-5`."""
+        first, last = self.line, self.end_line
+        return f"line {first}" if first == last else f"lines {first}-{last}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRefused:
@@ -120,6 +125,8 @@ class EditRefused:
     differences: tuple[str, ...] = ()
     candidates: tuple[EditCandidate, ...] = ()
     suggestion: str | None = None
+    replace_all_hint: str = ""
+    """What to do instead of `hint` with a tool that has `replace_all`; empty if that would not work."""
 
 
 EditOutcome: TypeAlias = EditApplied | AlreadyApplied | EditRefused

@@ -71,7 +71,9 @@ def replace_exact(
     places = [lines.line_number_at(text, at) for at in near or found]
     if hint is not None and not near:
         return refusals.refuse_elsewhere(line_index, places, hint)
-    return refusals.refuse_ambiguous(line_index, places, needle, or_more=len(near) == MAX_OCCURRENCES)
+    return refusals.refuse_ambiguous(
+        line_index, places, needle, or_more=len(near) == MAX_OCCURRENCES, exact=not repaired
+    )
 
 
 def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:

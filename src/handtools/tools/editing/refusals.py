@@ -21,6 +21,8 @@ from handtools.tools.editing.normalized_lines import LineIndex, is_blank, normal
 
 _MAX_SHOWN = 5
 _MAX_AROUND = 8
+_ADD_TEXT_HINT = "Add surrounding text so that only one place fits"
+_MORE_LINES_HINT = "Send those lines with enough lines around them to be unique."
 _MIN_LETTERS_PRESENT = 16
 # Increases that count as one level. Others come from continuation lines that are aligned with the line
 # above.
@@ -41,14 +43,14 @@ def refuse_not_found(line_index: LineIndex, olds: list[str], new: str) -> EditRe
             message=f"old_string does not occur in the file, nor does anything like it.{present}",
             hint="Read the file again, and check that it is the right one.",
         )
+    unique = _lines_unique_in_file(line_index, window.line - 1, window.end_line)
     return EditRefused(
         code="not_found",
-        message=f"old_string does not occur in the file.{present} Nearest: "
-        f"lines {window.line}-{window.end_line}.",
-        hint="If you mean those lines, send old_string as above.",
+        message=f"old_string does not occur in the file.{present} Nearest: {window.where}.",
+        hint="If you mean those lines, send old_string as above." if unique else _MORE_LINES_HINT,
         nearest_excerpt=window,
         differences=difference_rows(old, window),
-        suggestion=_lines_unique_in_file(line_index, window.line - 1, window.end_line),
+        suggestion=unique,
     )
 
 
@@ -82,17 +84,19 @@ def refuse_unclear(
 ) -> EditRefused:
     """Refuse an edit whose place is known but whose result is unclear, quoting the lines at that place."""
     window = line_index.excerpt_of_lines(first, last)
-    message = f"{unclear} (lines {window.line}-{window.end_line})"
+    message = f"{unclear} ({window.where})"
     if unclear.hint:
         return EditRefused(code=unclear.code, message=message, hint=unclear.hint)
     form = _indentation_note(line_index, first, last) if unclear.code == "indent_conflict" else ""
+    unique = _lines_unique_in_file(line_index, first, last)
+    send = "Send old_string as above" if unique else _MORE_LINES_HINT.rstrip(".")
     return EditRefused(
         code=unclear.code,
         message=message,
-        hint=f"Send old_string as above, and format new_string the same way.{form}",
+        hint=f"{send}, and format new_string the same way.{form}",
         nearest_excerpt=window,
         differences=difference_rows(old, window),
-        suggestion=_lines_unique_in_file(line_index, first, last),
+        suggestion=unique,
     )
 
 
@@ -130,11 +134,12 @@ def _usual_width(rows: list[str]) -> int:
 
 
 def refuse_ambiguous(
-    line_index: LineIndex, found: list[int], old: str, *, or_more: bool = False
+    line_index: LineIndex, found: list[int], old: str, *, or_more: bool = False, exact: bool = False
 ) -> EditRefused:
     """Refuse an edit that fits several places, with an `old_string` for each that is unique to it.
 
-    `or_more` means that the search stopped early, so there may be more places.
+    `or_more` means that the search stopped early, so there may be more places. `exact` means that `old` is
+    what was sent and occurs verbatim, so that `replace_all` would work.
     """
     height = lines.count_lines(old.rstrip("\r\n"))
     rows = list(dict.fromkeys(found))
@@ -153,8 +158,9 @@ def refuse_ambiguous(
     return EditRefused(
         code="ambiguous",
         message=f"old_string fits {count} places: line{'s' * (len(rows) > 1)} {where}{dots}.",
-        hint="Add surrounding text so that only one place fits, or replace all.",
+        hint=f"{_ADD_TEXT_HINT}.",
         candidates=places,
+        replace_all_hint=f"{_ADD_TEXT_HINT}, or set `replace_all` to change all." if exact else "",
     )
 
 
@@ -188,6 +194,7 @@ def refuse_elsewhere(line_index: LineIndex, found: list[int], hint: MatchHint) -
     return EditRefused(
         code="not_found",
         message=f"old_string does not occur near line {hint.line}; it occurs at line {where}.",
+        hint="Put the number of the right place in the header.",
         candidates=tuple(
             EditCandidate(line, _stripped_line(line_index, line)) for line in found[:_MAX_SHOWN]
         ),
@@ -227,7 +234,7 @@ def refuse_stale(line_index: LineIndex, first: int, last: int) -> EditRefused:
     window = line_index.excerpt_of_lines(first, last)
     return EditRefused(
         code="stale",
-        message=f"Lines {window.line}-{window.end_line} have changed since you read them.",
+        message=f"The text at {window.where} has changed since you read it.",
         hint="Check the lines above and edit their current text.",
         nearest_excerpt=window,
         suggestion=_lines_unique_in_file(line_index, first, last),
@@ -289,12 +296,13 @@ def with_visible_blanks(line: str) -> str:
 
 def _whole_lines(line_index: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
     last = line - 1 + max(1, lines.count_lines(old))
+    unique = _lines_unique_in_file(line_index, line - 1, last)
     return EditRefused(
         code=code,
         message=why,
-        hint="Send whole lines, as above.",
+        hint="Send whole lines, as above." if unique else _MORE_LINES_HINT,
         nearest_excerpt=line_index.excerpt_of_lines(line - 1, last),
-        suggestion=_lines_unique_in_file(line_index, line - 1, last),
+        suggestion=unique,
     )
 
 
