@@ -48,7 +48,7 @@ from handtools.runtime.after_call import (
 )
 from handtools.runtime.approval.gate import ApprovalGate, ApprovalPending, settle_reply
 from handtools.runtime.approval.questions import claim_reply, wait_while_answered
-from handtools.runtime.arguments import validate_arguments
+from handtools.runtime.arguments import TOOL_ALIASES, validate_arguments
 from handtools.runtime.call_locks import CallLocks
 from handtools.runtime.call_run import CallRun
 from handtools.runtime.call_tracing import traced_call
@@ -407,9 +407,14 @@ class Executor:
         tool = self.tools.get(name)
         if tool is not None and self._offers(tool):
             return tool
-        offered = [self.names.get(tool.name, tool.name) for tool in self.offered()]
-        close = similar_names(name, offered, most=3)
-        hint = f"Did you mean {', '.join(close)}?" if close else f"Tools: {', '.join(offered) or 'none'}."
+        offered = {tool.name: self.names.get(tool.name, tool.name) for tool in self.offered()}
+        meant = [shown for ours, shown in offered.items() if name.lower() in TOOL_ALIASES.get(ours, ())]
+        close = meant or similar_names(name, list(offered.values()), most=3)
+        hint = (
+            f"Did you mean {', '.join(close)}?"
+            if close
+            else f"Tools: {', '.join(offered.values()) or 'none'}."
+        )
         raise UnknownTool(f"There is no tool `{name}`.", hint=hint)
 
     async def _in_turn(self, run: CallRun, tool: AnyTool, params: BaseModel, end: float) -> Result[Any]:
