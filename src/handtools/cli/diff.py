@@ -8,12 +8,8 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
-from handtools.record.recorded_changes import (
-    change_actions_by_path,
-    file_changes_of_call,
-    net_changes_and_lost_paths,
-    net_diff_text,
-)
+from handtools.core.undo import is_change_number
+from handtools.record.recorded_changes import change_actions_by_path, file_changes_of_call, net_changes_and_lost_paths, net_diff_text
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
@@ -37,8 +33,8 @@ def diff(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="ID|PATH",
-            help="Call id or prefix, or a path.",
+            metavar="ID|CHANGE|PATH",
+            help="Call id or prefix, the number of a change, or a path.",
             autocompletion=completed_values.complete_ids_and_paths,
         ),
     ] = None,
@@ -146,7 +142,7 @@ def _chosen_touches(
     path = _recorded_path(journal, name)
     if path is not None:
         return f"the calls on {path}", _standing_touches(journal.entries.selected("path", path))
-    if not journal.calls.ids_with_prefix(name):
+    if not journal.journal.calls_named(name) and not is_change_number(name):
         step = f"`{journal.suggested_command('log')}` lists the calls."
         raise CliCommandError(f"`{name}` is neither a recorded call nor a path that one changed.", step)
     call_id = journal.find_call_id(name)

@@ -32,7 +32,9 @@ def logged_to_json(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> 
     from dataclasses import asdict
 
     changes = [{"path": path, "action": action} for path, action in change_actions_by_path(touches).items()]
-    return asdict(logged) | {"args": dict(logged.args), "changes": changes, "undone": undone_state(touches)}
+    change = touches[0].entry if touches else None
+    facts = {"args": dict(logged.args), "change": change, "changes": changes}
+    return asdict(logged) | facts | {"undone": undone_state(touches)}
 
 
 DAY_SECONDS = 86_400.0
@@ -86,15 +88,19 @@ def _print_log(journal: WorkspaceJournal, rows: Sequence["Row"]) -> None:
     # Leave out columns that would have the same value in every row.
     sessions = len({logged.session for logged, _ in rows}) > 1
     agents = any(logged.agent for logged, _ in rows)
+    changes = ["CHANGE"] if any(touches for _, touches in rows) else []
     extra = [name for name, wanted in (("SESSION", sessions), ("AGENT", agents)) if wanted]
-    shown = make_plain_table("WHEN", "CALL", "TOOL", "TOUCHED", "STATUS", *extra)
-    for column in shown.columns[:3]:
+    shown = make_plain_table("WHEN", "CALL", *changes, "TOOL", "TOUCHED", "STATUS", *extra)
+    for column in shown.columns[: 3 + len(changes)]:
         column.no_wrap = True
     for logged, touches in rows:
         more = [table_cell(getattr(logged, name.lower()), 24) for name in extra]
         what = table_cell(call_target_summary(logged, touches))
         when, short = format_log_time(logged.started), table_cell(journal.calls.short(logged.id), 40)
-        shown.add_row(when, short, table_cell(logged.tool), what, _status_text(logged, touches), *more)
+        change = [str(touches[0].entry) if touches else ""] if changes else []
+        shown.add_row(
+            when, short, *change, table_cell(logged.tool), what, _status_text(logged, touches), *more
+        )
     stdout_console().print(shown)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from handtools.cli.terminal import CliCommandError, print_remark
 from handtools.core.approval import Approval, Reply
+from handtools.core.undo import is_change_number
 
 if TYPE_CHECKING:
     from handtools.core.files import HostFiles
@@ -52,17 +53,18 @@ class WorkspaceJournal:
         return shlex.join(["handtools", *words, *where])
 
     def find_call_id(self, name: str) -> str:
-        """The full id of the one recorded call that has this change number or id prefix.
+        """The full id of the one recorded call that has this change number, id or id prefix.
 
         Raises `CliCommandError` if none or several match.
         """
-        numbered = self.journal.call_of_change(name)
-        found = [numbered] if numbered else self.calls.ids_with_prefix(name)
-        if not name or not found:
+        found = self.journal.calls_named(name)
+        if not found:
+            what = "change" if is_change_number(name) else "call"
             raise CliCommandError(
-                f"No call `{name}` is recorded here.", f"`{self.suggested_command('log')}` lists the calls."
+                f"No {what} `{name}` is recorded here.",
+                f"`{self.suggested_command('log')}` lists the calls and changes.",
             )
-        if len(found) > 1 and found[0] != name:
+        if len(found) > 1:
             listed = ", ".join(self.calls.short(call_id) for call_id in found)
             raise CliCommandError(f"Several calls match `{name}`: {listed}.", "Give more of the id.")
         return found[0]

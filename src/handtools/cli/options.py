@@ -35,8 +35,8 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to all 
 CallArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID",
-        help="Call id or prefix.",
+        metavar="ID|CHANGE",
+        help="Call id or prefix, or the number of a change.",
         autocompletion=completed_values.complete_call_ids,
     ),
 ]

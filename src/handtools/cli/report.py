@@ -110,7 +110,7 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
     told = diff_in_details(details) if diff else None
     undone = undone_state(touches)
     short = journal.calls.short(logged.id)
-    undo = journal.suggested_command("undo", short) if touches and undone != "yes" else ""
+    undo = journal.suggested_command("undo", str(touches[0].entry)) if touches and undone != "yes" else ""
     return ReportedCall(
         id=short,
         tool=logged.tool,

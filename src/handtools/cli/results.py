@@ -17,6 +17,7 @@ from handtools.text.visible_text import with_visible_characters
 if TYPE_CHECKING:
     from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.cli.streamed_output import CommandOutputPrinter
+    from handtools.core.changes import RecordedChanges
     from handtools.core.result import Result
 
 EXIT_FAILED, EXIT_PENDING = 1, 3
@@ -47,14 +48,14 @@ def print_result(
     elif result.ok:
         print_content(result, streamed)
         if result.changes:
-            print_remark(f"Call {short}. To undo it: {journal.suggested_command('undo', short)}")
+            print_remark(f"To undo it: {_undo_command(result.changes, journal)}")
     else:
         fault = result.fault
         step = f"{journal.suggested_command('show', short)} shows the call."
         print_failure(fault.message if fault else result.text, (fault and fault.hint) or step)
         if result.changes:
             print_remark(
-                f"Some changes were applied. To undo them: {journal.suggested_command('undo', short)}"
+                f"Some changes were applied. To undo them: {_undo_command(result.changes, journal)}"
             )
 
 
@@ -93,8 +94,12 @@ def _print_json_result(
     if result.status == "pending":
         value["next"] = {word: journal.suggested_command(word, short) for word in ("approve", "deny")}
     elif result.changes:
-        value["next"] = {"undo": journal.suggested_command("undo", short)}
+        value["next"] = {"undo": _undo_command(result.changes, journal)}
     print_json(value)
+
+
+def _undo_command(changes: "RecordedChanges", journal: "WorkspaceJournal") -> str:
+    return journal.suggested_command("undo", str(changes.entry))
 
 
 def _print_pending(result: "Result[Any]", short: str, journal: "WorkspaceJournal") -> None:

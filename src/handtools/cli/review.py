@@ -13,7 +13,7 @@ from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_jou
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, review_items_of_file
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
-from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint
+from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint, is_change_number
 from handtools.record.recorded_changes import call_target_summary
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
@@ -157,7 +157,7 @@ class _Chosen:
                 return
 
     def _of_call(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
-        if not self.journal.calls.ids_with_prefix(name):
+        if not self.journal.journal.calls_named(name):
             return
         call_id = self.journal.find_call_id(name)
         for items in self.items(changes):
@@ -190,7 +190,7 @@ def _starting_point(journal: WorkspaceJournal, since: str | None, session: str |
         raise typer.BadParameter("Give --since or --session, not both.")
     if since is None:
         return ReviewPoint("session", session if session is not None else _last_session(journal))
-    if journal.calls.ids_with_prefix(since) or journal.journal.call_of_change(since):
+    if journal.journal.calls_named(since) or is_change_number(since):
         return ReviewPoint("since", journal.find_call_id(since))
     from handtools.host.files.git_repository import commit_time
 

@@ -61,6 +61,7 @@ def _print_call(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> Non
     status = f"{logged.status} {logged.code if logged.code != logged.status else ''}".rstrip()
     facts = {
         "call": logged.id,
+        "change": str(touches[0].entry) if touches else "",
         "tool": logged.tool,
         "when": f"{format_log_time(logged.started)}, took {seconds * 1000:,.0f} ms",
         "status": status + UNDONE_TEXT[undone_state(touches)],
@@ -111,11 +112,11 @@ def _print_result(journal: WorkspaceJournal, result: "Result[Any]", diff: str) -
 def _print_steps(
     journal: WorkspaceJournal, short: str, status: str, touches: Sequence["RecordedTouch"]
 ) -> None:
-    words = ["approve", "deny"] if status == "pending" else []
+    words = [(word, short) for word in ("approve", "deny")] if status == "pending" else []
     if touches:
-        words = ["redo" if undone_state(touches) == "yes" else "undo"]
+        words = [("redo" if undone_state(touches) == "yes" else "undo", str(touches[0].entry))]
     if words:
-        print_remark("", "Next: " + "   ".join(journal.suggested_command(word, short) for word in words))
+        print_remark("", "Next: " + "   ".join(journal.suggested_command(*command) for command in words))
 
 
 def _print_heading(name: str) -> None:

@@ -16,7 +16,8 @@ from handtools.cli.terminal import (
     shown_when_slow,
     stdout_console,
 )
-from handtools.core.undo import PERSON_AGENT_NAME
+from handtools.core.undo import PERSON_AGENT_NAME, is_change_number
+from handtools.record.recorded_changes import change_name
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.visible_text import with_visible_characters
 
@@ -37,8 +38,8 @@ MAX_UNDONE_PATHS_LISTED = 40
 CallIdArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="ID",
-        help="Call id or prefix [default: the last change].",
+        metavar="CHANGE",
+        help="Number of a change, or a call's id [default: the last change].",
         autocompletion=completed_values.complete_call_ids,
     ),
 ]
@@ -174,8 +175,8 @@ def _undo_target(journal: WorkspaceJournal, action: str, arguments: UndoCommandA
     if path is not None:
         return UndoTarget("path", path, ("--path", path))
     if name is not None:
-        call_id = _call_named(journal, action, name)
-        return UndoTarget("call", call_id, (journal.calls.short(call_id),))
+        change = change_name(journal, _call_named(journal, action, name))
+        return UndoTarget("call", change, (change,))
     newest = journal.calls.newest_change() if action == "undo" else journal.calls.newest_undone()
     if turn is None and session not in {None, NEWEST_KEYWORD}:
         return UndoTarget("session", str(session), ("--session", str(session)))
@@ -195,14 +196,15 @@ def _newest_target(
         return UndoTarget("turn", f"{within}/{turn}", ("--turn", turn, "--session", within))
     if session is not None:
         return UndoTarget("session", within, ("--session", within))
-    return UndoTarget("call", author.call_id, (journal.calls.short(author.call_id),))
+    change = change_name(journal, author.call_id)
+    return UndoTarget("call", change, (change,))
 
 
 def _call_named(journal: WorkspaceJournal, action: str, name: str) -> str:
     try:
         return journal.find_call_id(name)
     except CliCommandError as unknown:
-        if journal.calls.ids_with_prefix(name):
+        if journal.journal.calls_named(name) or is_change_number(name):
             raise
         step = f"{unknown.step} For a file: `{journal.suggested_command(action, '--path', name)}`."
         raise CliCommandError(str(unknown), step) from None

@@ -178,7 +178,7 @@ def merge_recorded_changes(recorded_changes: Iterable[RecordedChanges]) -> Recor
         return None
     touched = {item.path: item for part in every for item in part.touched}
     omitted = tuple(path for part in every for path in part.omitted)
-    return RecordedChanges(every[-1].entry, tuple(touched.values()), every[-1].coverage, omitted)
+    return RecordedChanges(every[0].entry, tuple(touched.values()), every[-1].coverage, omitted)
 
 
 WHOLE_FOLDER_ITEMS = 256

@@ -1,5 +1,6 @@
 """Undo history for tools: file versions, outcomes and conflicts of an undo, and the `History` port."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
@@ -11,6 +12,14 @@ UndoScope = Literal["last", "call", "since", "turn", "session", "path"]
 
 PERSON_AGENT_NAME = "person"
 """Agent name recorded for the user's own actions on the command line: undo, redo, review."""
+
+
+_CHANGE_NUMBER = re.compile(r"#?[0-9]{1,18}")
+
+
+def is_change_number(name: str) -> bool:
+    """Whether a name is the number of a change, such as `9` or `#9`, and so never the start of a call's id."""
+    return _CHANGE_NUMBER.fullmatch(name) is not None
 
 
 class ReviewPoint(NamedTuple):

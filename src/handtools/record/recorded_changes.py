@@ -32,6 +32,11 @@ def file_changes_of_call(record: "RecordOfChanges", call_id: str) -> list["Recor
     return record.entries.selected("call", call_id)[::-1]
 
 
+def change_name(record: "RecordOfChanges", call_id: str) -> str:
+    """Return the number that names a call's change everywhere; the id of a call that changed nothing."""
+    return next((str(entry.id) for entry in record.entries.of_call(call_id)), call_id)
+
+
 def undone_state(touches: Sequence["RecordedTouch"]) -> UndoneState:
     """Return whether a call's file changes were undone: `no`, `partly` or `yes`."""
     back = sum(touch.reverted_by is not None for touch in touches)

@@ -20,7 +20,7 @@ from handtools.core.errors import HandtoolsError, ToolError
 from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.local_journal import open_local_journal
-from handtools.record.recorded_changes import ACTION_SIGNS, net_diff_text
+from handtools.record.recorded_changes import ACTION_SIGNS, change_name, net_diff_text
 from handtools.runtime.approval.questions import claim_reply
 from handtools.runtime.journal import Journal, LoggedCall
 from handtools.runtime.journal.running_calls import STALE_SECONDS, RunningCall
@@ -352,15 +352,15 @@ class SessionFeed:
         self, action: Literal["undo", "redo"], call_id: str, *, dry_run: bool, merge: bool = False
     ) -> RevertOutcome:
         """Undo or redo the changes of a call; with `dry_run`, only describe that and record nothing."""
-        toolbox = self._open_toolbox()
+        toolbox, change = self._open_toolbox(), change_name(self._journal, call_id)
         if dry_run:
-            return anyio.run(partial(_preview_revert, toolbox.toolbox, action, call_id, merge=merge))
+            return anyio.run(partial(_preview_revert, toolbox.toolbox, action, change, merge=merge))
         logged = self._journal.calls.find(call_id)
         # The user requested the undo, so it needs no further approval.
         result = toolbox.call(
             Call(
                 tool="undo",
-                args={"action": action, "scope": "call", "name": call_id, "merge": merge},
+                args={"action": action, "scope": "call", "name": change, "merge": merge},
                 session=logged.session if logged else "",
                 agent=PERSON_AGENT_NAME,
             ),
@@ -442,7 +442,7 @@ class SessionFeed:
 
 
 async def _preview_revert(
-    toolbox: "Toolbox", action: Literal["undo", "redo"], call_id: str, *, merge: bool
+    toolbox: "Toolbox", action: Literal["undo", "redo"], change: str, *, merge: bool
 ) -> RevertOutcome:
     """Describe what an undo or redo would do."""
     from handtools.runtime.approval.gate import ApprovalGate
@@ -454,7 +454,7 @@ async def _preview_revert(
     history = GuardedHistory(toolbox.workspace, GuardedFiles(call, toolbox.workspace, gate, lambda _: None))
     revert = history.undo if action == "undo" else history.redo
     try:
-        planned = await revert("call", call_id, merge=merge, dry_run=True)
+        planned = await revert("call", change, merge=merge, dry_run=True)
     except ToolError as refused:
         return RevertOutcome(ok=False, text=str(refused))
     rows = [f"{PLANNED_VERBS[each.action]} {each.path}" for each in planned.touched]

@@ -28,6 +28,7 @@ from handtools.core.undo import (
     UndoConflict,
     UndoOutcome,
     UndoScope,
+    is_change_number,
 )
 from handtools.runtime.guards.files import GuardedFiles
 from handtools.runtime.journal import RecordedTouch
@@ -46,6 +47,7 @@ MAX_RESTORED_FILE_BYTES = 64 << 20
 """Size in bytes up to which a backed-up file is copied to restore a version."""
 
 
+_NAMING_HINT = "Send the number of a change; the result of each change ends with it."
 REPLACER_SEARCH_CHANGES = 20
 """How many of a path's newest changes are searched for the call that removed a text."""
 
@@ -195,7 +197,7 @@ class GuardedHistory:
         """Return scope and name for the journal: `last` becomes a call, and calls are given by their stored id."""
         journal, session = self.workspace.journal, self.files.call.session
         if scope in ("call", "since"):
-            return scope, journal.call_named(name)
+            return scope, self._call_named(name)
         if scope != "last":
             return scope, name
         calls = journal.calls
@@ -204,6 +206,17 @@ class GuardedHistory:
             hint = "`handtools log` lists the calls of all sessions."
             raise NothingToUndo(f"This session has no changes to {action}.", hint=hint)
         return "call", newest.call_id
+
+    def _call_named(self, name: str) -> str:
+        found = self.workspace.journal.calls_named(name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NothingToUndo(
+                f"Several calls match `{name}`: {', '.join(found)}.", hint="Send a full id."
+            )
+        what = "change" if is_change_number(name) else "call"
+        raise NothingToUndo(f"No {what} `{name}` is recorded.", hint=_NAMING_HINT)
 
     def _judged_changes(self, changes: ChangeSet) -> tuple[ChangeSet, str]:
         return judge_reversal(changes, self.files.view)

@@ -1,6 +1,5 @@
 """Tool `undo`: undoes recorded changes of calls, or restores a file to a recorded version."""
 
-import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,11 +8,10 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.undo import UndoOutcome, UndoScope
+from handtools.core.undo import UndoOutcome, UndoScope, is_change_number
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MAX_LISTED_CONFLICTS = 20
-_CHANGE_NUMBER = re.compile(r"#?\d+")
 _VERBS = {"created": "recreated", "changed": "restored", "deleted": "removed"}
 _PLANS = {"created": "recreate", "changed": "restore", "deleted": "remove"}
 
@@ -124,11 +122,7 @@ def _scope_and_name(params: UndoParams) -> tuple[UndoScope, str]:
 
 async def _is_change_number(ctx: Context, params: UndoParams) -> bool:
     """Whether a name without a scope is the number of a change, and not an existing path."""
-    if (
-        params.version is not None
-        or params.action == "versions"
-        or not _CHANGE_NUMBER.fullmatch(params.name)
-    ):
+    if params.version is not None or params.action == "versions" or not is_change_number(params.name):
         return False
     return await ctx.files.facts(params.name) is None and not await ctx.history.versions(params.name)
 

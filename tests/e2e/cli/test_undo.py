@@ -86,10 +86,31 @@ def test_a_path_given_as_a_call_is_answered_with_the_right_words(shell):
     assert "handtools undo --path a.txt" in ran.err
 
 
+@pytest.mark.parametrize("words", [["undo"], ["redo"], ["show"], ["diff"], ["review", "--since"]])
+def test_a_number_is_a_change_and_never_the_start_of_an_id(shell, words):
+    shell.write("a.txt", "x", "--id", "9123456789abcdef")
+    for number in ("9", "#9", "9123"):
+        refused = shell.run(*words, number)
+        assert (refused.code, shell.text("a.txt")) == (1, "x")
+        assert f"No change `{number}` is recorded here." in refused.err
+
+
+def test_every_command_takes_and_prints_the_number_of_a_change(shell):
+    shell.write("a.txt", "x", "--id", "9123456789abcdef")
+    assert "CHANGE" in shell.run("log").out
+    assert shell.run("log", "--json").rows[0]["change"] == 1
+    shown = shell.run("show", "1")
+    assert "change   1" in shown.out
+    assert "handtools undo 1" in shown.err
+    assert "+x" in shell.run("diff", "1").out
+    assert shell.run("review", "--reject", "1").code == 0
+    assert shell.text("a.txt") is None
+
+
 def test_an_undo_is_in_the_log_as_a_persons_and_marks_what_it_took(shell):
-    call_id = shell.write("a.txt", "x")
+    shell.write("a.txt", "x")
     answer = shell.run("undo", "--json").json
-    assert (answer["scope"], answer["name"], answer["details"]["restored"]) == ("call", call_id, ["a.txt"])
+    assert (answer["scope"], answer["name"], answer["details"]["restored"]) == ("call", "1", ["a.txt"])
     undo, write = shell.run("log", "--json").rows
     assert (undo["tool"], undo["agent"], write["undone"]) == ("undo", "person", "yes")
     assert "ok · undone" in shell.run("log").out

@@ -482,9 +482,8 @@ def test_an_owner_finds_calls_by_the_ids_that_it_gave_them_and_by_no_others():
     call = mine.owned(Call(tool="read", args={}, id=mine.own_id("x")))
     mine.calls.record(call, Result("mine", None), 0.0)
     assert call.owner == "me"
-    assert mine.calls.has(mine.call_named("x"))
-    assert mine.call_named(call.id) == call.id
-    assert not yours.calls.has(yours.call_named("x"))
+    assert mine.calls_named("x") == mine.calls_named(call.id) == [call.id]
+    assert yours.calls_named("x") == []
     assert not yours.calls.has(call.id)
     assert yours.calls.page() == []
     assert mine.own_id("new") != yours.own_id("new")
@@ -747,7 +746,7 @@ def test_numbers_go_on_where_they_were_when_everything_was_pruned(tmp_path):
         journal.retention.prune(everything)
         journal.retention.prune(everything)
         assert journal.calls.page() == []
-        assert journal.call_of_change(f"{number}") == ""
+        assert journal.calls_named(f"{number}") == []
         journal.close()
 
 

@@ -39,7 +39,7 @@ def written(path, text="new", before=None):
     return Change(path, before and Node("file", before.encode()), Node("file", text.encode()))
 
 
-def test_an_id_or_its_unique_start_finds_the_call_and_a_shared_start_finds_none():
+def test_an_id_finds_its_call_and_the_start_of_one_does_not():
     journal = new_journal()
     for call_id in ("ab", "abcd", "abce", "zz"):
         recorded(journal, call_id, turn="t", agent="me", parent="p", args={"path": "é"})
@@ -49,7 +49,7 @@ def test_an_id_or_its_unique_start_finds_the_call_and_a_shared_start_finds_none(
     )  # fmt: skip
     assert (found.tool, found.args, found.started, found.ended) == ("read", {"path": "é"}, 1.0, 2.0)
     assert (found.status, found.code) == ("ok", "")
-    assert journal.calls.find("z").id == "zz"
+    assert journal.calls.find("z") is None
     assert journal.calls.find("ab").id == "ab"
     assert journal.calls.find("abc") is None
     assert journal.calls.find("x") is None
@@ -72,6 +72,33 @@ def test_a_short_id_is_as_long_as_it_must_be_to_be_the_only_one():
     assert journal.calls.short("bbbbbbbbbb") == "bbbbbbb"
     assert journal.calls.short("bbbbbbbbbb", least=2) == "bb"
     assert journal.calls.short("short") == "short"
+
+
+def test_a_short_id_is_never_a_number_because_that_names_a_change():
+    journal = new_journal()
+    recorded(journal, "12345678ab")
+    assert journal.calls.short("12345678ab") == "12345678a"
+    assert journal.calls_named("12345678a") == ["12345678ab"]
+
+
+def test_a_number_names_a_change_and_is_never_the_start_of_an_id():
+    journal = new_journal()
+    call = Call(tool="write", args={}, id="9123456789abcdef")
+    assert changed(journal, call, written("f")) == 1
+    journal.calls.record(call, Result("done", None), 0.0)
+    for number in ("9", "#9", "9123", "91234567"):
+        assert journal.calls_named(number) == []
+    for name in ("1", "#1", "9123456789a", call.id):
+        assert journal.calls_named(name) == [call.id]
+
+
+def test_the_start_of_an_id_needs_four_characters_and_may_fit_several():
+    journal = new_journal()
+    for call_id in ("abcd1", "abcd2", "ab"):
+        recorded(journal, call_id)
+    assert journal.calls_named("abc") == []
+    assert journal.calls_named("abcd") == ["abcd1", "abcd2"]
+    assert journal.calls_named("ab") == ["ab"]
 
 
 def test_a_search_of_the_log_takes_its_text_as_it_stands():
@@ -456,11 +483,10 @@ def test_a_change_has_a_number_that_names_its_call():
     entry = changed(mine, call, written("f"))
     mine.calls.record(call, Result("done", None), 0.0)
     for name in (str(entry), f"#{entry}", call.id[:9], "x"):
-        assert mine.call_named(name) == call.id
-    assert journal.owned_by("you").call_of_change(f"#{entry}") == ""
-    assert mine.call_named("#99") == "#99"
-    assert mine.call_named("") == ""
-    assert journal.call_named("none") == "none"
+        assert mine.calls_named(name) == [call.id]
+    assert journal.owned_by("you").calls_named(f"#{entry}") == []
+    for unknown in ("#99", "", "none"):
+        assert mine.calls_named(unknown) == []
 
 
 def test_an_answer_counts_for_the_question_that_was_asked_and_not_for_the_next_one():

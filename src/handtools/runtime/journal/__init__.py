@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import logging
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from dataclasses import replace
 from handtools.core.backups_locks_and_store import Backups, Store
 from handtools.core.call import Call
 from handtools.core.errors import HostError
+from handtools.core.undo import is_change_number
 from handtools.runtime.journal.approval_answers import ApprovalAnswers
 from handtools.runtime.journal.backup_refs import BackupRefs, DeferredDigests
 from handtools.runtime.journal.blobs import Blobs
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger("handtools")
+
+MIN_ID_PREFIX_CHARS = 4
 
 
 class Journal:
@@ -76,25 +78,20 @@ class Journal:
             return name
         return hashlib.sha256(f"{self.owner}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
-    def call_named(self, name: str) -> str:
-        """Return the stored id of the call that a name refers to: an id, a unique id prefix, or a change number.
+    def calls_named(self, name: str) -> list[str]:
+        """List the stored ids of the calls that a name fits: none if it is unknown, several if it is ambiguous.
 
-        A name that matches no call is returned unchanged, so that error messages show it as it was sent.
+        A number, with or without `#`, is the number of a change, never the start of an id. Any other name is an
+        id, or the first characters of one, at least `MIN_ID_PREFIX_CHARS`.
         """
-        if self.calls.has(name):
-            return name
-        numbered, own = self.call_of_change(name), self.own_id(name)
-        if numbered or self.calls.has(own) or self.entries.selected("call", own):
-            return numbered or own
-        found = self.calls.find(name) if name else None
-        return found.id if found else name
-
-    def call_of_change(self, number: str) -> str:
-        """Return the id of the call that made the change with this number; empty if there is none."""
-        digits = number.removeprefix("#")
-        if not re.fullmatch(r"[0-9]{1,18}", digits) or self.calls.has(number):
-            return ""
-        return self.entries.own_call_of_entry(int(digits))
+        own = self.own_id(name)
+        if is_change_number(name) and (made := self.entries.own_call_of_entry(int(name.lstrip("#")))):
+            return [made]
+        if self.calls.has(own) or self.entries.selected("call", own):
+            return [own]
+        if is_change_number(name) or len(name) < MIN_ID_PREFIX_CHARS:
+            return []
+        return self.calls.ids_with_prefix(name)
 
     @property
     def path(self) -> str:

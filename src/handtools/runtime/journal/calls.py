@@ -172,14 +172,12 @@ class Calls:
         return self._database.peek(f"SELECT 1 FROM {self._calls} WHERE id = ?", (call_id,)) is not None
 
     def find(self, call_id: str) -> LoggedCall | None:
-        """Return the recorded call with this id or unique id prefix, or None."""
+        """Return the recorded call with this id, or None."""
         with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {CALL_COLUMNS} FROM {self._calls} WHERE id >= ? AND id < ? LIMIT 2",
-                (call_id, call_id + "\U0010ffff"),
-            ).fetchall()
-        exact = [row for row in rows if row[1] == call_id] or rows
-        return _logged_call(exact[0]) if len(exact) == 1 else None
+            row = connection.execute(
+                f"SELECT {CALL_COLUMNS} FROM {self._calls} WHERE id = ?", (call_id,)
+            ).fetchone()
+        return None if row is None else _logged_call(row)
 
     def ids_with_prefix(self, prefix: str, limit: int = 5) -> list[str]:
         """List recorded call ids that start with a prefix, an exact match first."""
@@ -191,7 +189,7 @@ class Calls:
         return [str(row[0]) for row in rows]
 
     def short(self, call_id: str, least: int = 7) -> str:
-        """Return the shortest unique prefix of a call id, at least `least` characters."""
+        """Return the shortest unique prefix of a call id, at least `least` characters and not only digits."""
         with self._database.reading() as connection:
             neighbours = connection.execute(
                 f"SELECT (SELECT max(id) FROM {self._calls} WHERE id < ?1), "
@@ -200,7 +198,7 @@ class Calls:
             ).fetchone()
         others = [other for other in neighbours if other is not None]
         lengths = range(least, len(call_id))
-        starts = (call_id[:length] for length in lengths)
+        starts = (call_id[:length] for length in lengths if not call_id[:length].isdecimal())
         return next((s for s in starts if not any(other.startswith(s) for other in others)), call_id)
 
     def newest_change(self, session: str | None = None) -> ChangeAuthor | None:
