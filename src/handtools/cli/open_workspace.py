@@ -93,7 +93,7 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 def open_toolbox_at(
     path: Path, *, plugins: bool = False, yes: bool = False, runner: str = ""
 ) -> Iterator[tuple["BlockingToolbox", WorkspaceJournal]]:
-    """Open a workspace's configured toolbox and its journal for a block, and close the journal at the end.
+    """Open a workspace's configured toolbox for a block, and close both at the end.
 
     `plugins` adds tools from installed packages, `yes` approves every call that needs approval.
     """
@@ -116,6 +116,8 @@ def open_toolbox_at(
             WorkspaceJournal(path, toolbox.workspace.journal, toolbox.workspace.files),
         )
     finally:
+        # A review that still runs when Python exits would end with a traceback.
+        toolbox.workspace.language.close()
         toolbox.workspace.journal.close()
 
 

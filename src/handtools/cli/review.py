@@ -1,7 +1,7 @@
 """CLI command `handtools review`: review agents' changes hunk by hunk, and keep or reject each."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -316,7 +316,6 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     """Revert the rejected parts in one call in the user's name, and print the result."""
     from handtools.cli import reject
     from handtools.core.call import Call
-    from handtools.core.language import NoFormatters
     from handtools.toolbox import BlockingToolbox, Toolbox
 
     parts, edited = _rejected_and_edited_parts(items)
@@ -324,10 +323,8 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
     call = Call(tool=reject.review.name, args=args, agent=PERSON_AGENT_NAME, session=REVIEW_SESSION)
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
         box = toolbox.toolbox
-        # Don't run formatters, so that the earlier lines are restored exactly.
-        unformatted = replace(box.workspace, formatters=NoFormatters())
         person_toolbox = Toolbox(
-            [reject.review], workspace=unformatted, policy=box.policy, approver=approve_all
+            [reject.review], workspace=box.workspace, policy=box.policy, approver=approve_all
         )
         result = BlockingToolbox(person_toolbox).call(call)
         kept = result.details.kept if result.ok else []

@@ -16,6 +16,7 @@ from handtools.core.events import Reviewed
 from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
+from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
 from handtools.text.changed_files import derived_folder
@@ -123,8 +124,13 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
 
 
 async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
-    """Ask language servers about the changed files and return the diagnostics as text."""
+    """Ask language servers about the changed files and return the diagnostics as text.
+
+    The user's own undo and review have no use for them, so they start no server and wait for none.
+    """
     language, policy = files.workspace.language, files.gate.policy
+    if files.call.agent == PERSON_AGENT_NAME:
+        return ""
     changes = net_changes(change for each in files.transactions for change in each.changes)
     paths = [change.path for change in changes if language.speaks(change.path)]
     ignored = {path for path in paths if derived_folder(path)}

@@ -1,5 +1,7 @@
 """Taking things back from the command line."""
 
+import os
+
 import pytest
 
 
@@ -120,3 +122,18 @@ def test_a_person_is_not_asked_about_their_own_undo(shell):
     shell.run("call", "write", "path=.envrc", "content=x", "--yes")
     assert shell.run("undo").code == 0
     assert shell.text(".envrc") is None
+
+
+def test_no_command_ends_with_a_traceback_while_a_server_still_starts(shell, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    server = programs / "pyright-langserver"
+    server.write_text("#!/bin/sh\nexec sleep 60\n")
+    server.chmod(0o755)
+    (shell.folder / "pyrightconfig.json").write_text("{}")
+    variables = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HANDTOOLS_LANGUAGE": "on"}
+    written = shell.run("call", "write", "path=a.py", "content=x = 1", **variables)
+    undone = shell.run("undo", **variables)
+    assert (written.code, undone.code, shell.text("a.py")) == (0, 0, None)
+    assert "pyright" in written.out
+    assert "Traceback" not in written.err + undone.err

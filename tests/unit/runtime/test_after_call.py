@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from handtools.cli import reject
+from handtools.core.call import Call
 from handtools.core.language import (
     Diagnostic,
     DiagnosticDelta,
@@ -13,7 +14,7 @@ from handtools.core.language import (
     DiagnosticReview,
     FormattingOutcome,
 )
-from handtools.core.undo import ReviewPoint
+from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Rule
 from handtools.runtime.review import ChangeReview
@@ -160,6 +161,17 @@ async def test_a_version_that_is_brought_back_has_exactly_its_bytes(rule):
         result = await tools.call("undo", {"scope": "path", "name": "a.py", "version": version})
         assert "formatted" not in result.text
         assert tools.workspace.files.files["a.py"] == data
+
+
+async def test_a_persons_undo_asks_no_server():
+    language = MemoryLanguage()
+    tools = box({"a.py": b"ERROR old\n"}, language=language)
+    await edit(tools, "ERROR old", "NEW")
+    asked = len(language.private_globs)
+    undone = await tools.call(Call(tool="undo", args={"scope": "last"}, agent=PERSON_AGENT_NAME))
+    assert tools.workspace.files.files["a.py"] == b"ERROR old\n"
+    assert "Errors" not in undone.text
+    assert len(language.private_globs) == asked
 
 
 async def test_what_a_review_leaves_is_exactly_what_the_person_saw():
