@@ -183,7 +183,7 @@ async def test_a_middle_call_is_taken_back_when_later_calls_left_its_paths_alone
 async def test_an_unknown_name_says_so_with_a_next_step():
     result = await undone(memory_toolbox(), "call", "nope")
     assert result.fault.code == "nothing_to_undo"
-    assert "handtools log" in result.text
+    assert "the number of a change" in result.text
 
 
 async def test_forgotten_bytes_are_gone_and_undo_says_so():
