@@ -286,7 +286,12 @@ class GuardedHistory:
             undos = [t.entry for t in named if t.kind == "undo" and t.reverted_by is None]
         if not undos:
             raise NothingToUndo(f"No change of {scope} `{name}` was undone.", hint="`log` lists the calls.")
-        return entries.touches(max(undos))[::-1]
+        undo = max(undos)
+        changed = entries.touches(undo)[::-1]
+        # The undo changed nothing at a path that was already as before the call: redo the call's own change there.
+        unchanged = {t.path for t in named} - {t.path for t in changed}
+        again = [t for t in named[::-1] if t.reverted_by == undo and t.path in unchanged]
+        return [*changed, *(replace(touch, before=touch.after, after=touch.before) for touch in again)]
 
     def _is_restore(self, touch: RecordedTouch) -> bool:
         """Whether the undo tool made this touch to restore an old version."""

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from handtools.core.call import Call
+from handtools.core.changes import Change
 from handtools.testing.memory_toolbox import memory_toolbox
 
 
@@ -64,6 +65,20 @@ async def test_an_undo_is_taken_back_by_redo():
     assert box.workspace.files.files["a"] == b"one"
     await box.call("undo", {"name": "a", "action": "redo"})
     assert box.workspace.files.files["a"] == b"two"
+
+
+async def test_a_redo_makes_a_change_again_that_a_person_had_reverted_before_its_undo():
+    box = memory_toolbox({"a": b"x"})
+    await edited(box, "a", "x", "xx")
+    files = box.workspace.files
+    files.perform(files.plan([Change.of("a", before=b"xx", after=b"x")]))
+    assert (await undone(box)).text.startswith("Nothing was restored.")
+    again = await undone(box, action="redo")
+    assert again.text.startswith("Restored a.")
+    assert box.workspace.files.files["a"] == b"xx"
+    assert (await undone(box, action="redo")).fault.code == "nothing_to_undo"
+    assert (await undone(box)).details.restored == ["a"]
+    assert box.workspace.files.files["a"] == b"x"
 
 
 async def test_versions_of_anything_but_a_path_are_refused():

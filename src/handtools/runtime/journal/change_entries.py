@@ -168,7 +168,8 @@ class ChangeEntries:
     def finish(self, entry: int) -> None:
         """Mark an entry as applied, and the touches that it reverts as reverted.
 
-        If a reverted touch was itself an undo, the touches that it had reverted are in effect again.
+        If a reverted touch was itself an undo, the touches that it had reverted are in effect again. So is an
+        undone touch that a redo makes again.
         """
         with self._database.writing() as connection:
             moved, reverts = connection.execute(
@@ -182,7 +183,11 @@ class ChangeEntries:
             if not reverts:
                 return
             taken = "SELECT touch FROM reversals WHERE entry = ?1"
-            connection.execute(f"UPDATE touches SET reverted_by = ?1 WHERE id IN ({taken})", (entry,))
+            redone = "reverted_by IS NOT NULL AND 'redo' = (SELECT kind FROM entries WHERE id = ?1)"
+            connection.execute(
+                f"UPDATE touches SET reverted_by = CASE WHEN {redone} THEN NULL ELSE ?1 END WHERE id IN ({taken})",
+                (entry,),
+            )
             connection.execute(
                 "UPDATE touches SET reverted_by = NULL WHERE id IN (SELECT r.touch FROM reversals r "
                 "JOIN touches t ON t.entry = r.entry JOIN touches q ON q.id = r.touch AND q.path = t.path "
