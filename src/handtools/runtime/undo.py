@@ -232,9 +232,12 @@ class GuardedHistory:
         standing = [t for t in named if t.reverted_by is None and (scope == "call" or t.kind == "change")]
         if not standing:
             raise _nothing_to_undo(scope, name, undone=bool(named))
-        return (
-            [standing[0], *self._touches_of_emptied_folders(standing[0])] if scope == "path" else standing
-        )
+        if scope != "path":
+            return standing
+        # A formatter's change is an entry of its own, but belongs to the same call.
+        path, call_id = standing[0].path, entries.call_of(standing[0].entry)
+        together = [t for t in standing if t.path == path and entries.call_of(t.entry) == call_id]
+        return [*together, *self._touches_of_emptied_folders(together[-1])]
 
     def _made_at(self, touch: RecordedTouch) -> float | None:
         recorded = self.workspace.journal.entries.versions(touch.path)

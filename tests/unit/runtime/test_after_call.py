@@ -202,6 +202,18 @@ async def test_a_formatter_sees_what_was_there_before_the_whole_call():
     assert tools.workspace.files.files["a.py"] == b"two\n"
 
 
+async def test_an_undo_by_path_reverts_the_formatters_part_too():
+    tools = box({"a.py": b"one\n"}, formatters=Upper())
+    await edit(tools, "one", "two")
+    assert tools.workspace.files.files["a.py"] == b"TWO\n"
+    assert (await tools.call("undo", {"name": "a.py"})).ok
+    assert tools.workspace.files.files["a.py"] == b"one\n"
+    assert (await tools.call("undo", {"name": "a.py", "action": "redo"})).ok
+    assert tools.workspace.files.files["a.py"] == b"TWO\n"
+    await tools.call("write", {"path": "new/b.py", "content": "b\n"})
+    assert (await tools.call("undo", {"name": "new/b.py"})).details.removed == ["new/b.py", "new"]
+
+
 async def test_diagnostics_are_about_the_formatted_text():
     tools = box({"a.py": b"ONE\n"}, language=MemoryLanguage(), formatters=Upper())
     assert "Errors: 1 new" in (await edit(tools, "ONE", "error shout")).text
