@@ -63,7 +63,7 @@ def call(
     """Run one tool, as an agent would.
 
     The same policy applies, and the call is logged and can be undone. Exits with 0 on success, 1 if the
-    call failed or was denied, 3 if it waits for approval.
+    call or its command failed or was denied, 3 if it waits for approval.
 
     Example: handtools call read path=README.md limit=20
     """

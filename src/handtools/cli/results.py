@@ -24,8 +24,10 @@ EXIT_FAILED, EXIT_PENDING = 1, 3
 
 
 def exit_code(result: "Result[Any]") -> int:
-    """The exit code for a call's result: 0 ok, 1 failed or denied, 3 waiting for approval."""
-    return {"ok": 0, "pending": EXIT_PENDING}.get(result.status, EXIT_FAILED)
+    """The exit code for a result, by its status in the log: 0 ok, 3 waiting for approval, otherwise 1."""
+    from handtools.core.result import logged_status
+
+    return {"ok": 0, "pending": EXIT_PENDING}.get(logged_status(result)[0], EXIT_FAILED)
 
 
 def print_result(
@@ -88,9 +90,13 @@ def diff_in_details(details: Any) -> str:
 def _print_json_result(
     result: "Result[Any]", call_id: str, short: str, journal: "WorkspaceJournal"
 ) -> None:
-    from handtools.core.result import result_to_json
+    from handtools.core.result import logged_status, result_to_json
 
-    value: dict[str, Any] = {"call_id": call_id, **result_to_json(result)}
+    value: dict[str, Any] = {
+        "call_id": call_id,
+        **result_to_json(result),
+        "status": logged_status(result)[0],
+    }
     if result.status == "pending":
         value["next"] = {word: journal.suggested_command(word, short) for word in ("approve", "deny")}
     elif result.changes:

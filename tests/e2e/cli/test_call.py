@@ -32,6 +32,15 @@ def test_a_failure_is_told_with_a_next_step(shell):
     assert not ran.out
 
 
+@pytest.mark.usefixtures("commands_allowed")
+def test_a_command_that_fails_is_a_failure_here_as_in_the_log(shell):
+    ran = shell.run("call", "bash", "command=echo told; exit 3")
+    assert (ran.code, "told" in ran.out) == (1, True)
+    answer = shell.run("call", "bash", "command=exit 3", "--json")
+    assert (answer.code, answer.json["status"]) == (1, "failed")
+    assert {row["status"] for row in shell.run("log", "--json").rows} == {"failed"}
+
+
 def test_a_tool_misspelt_is_answered_with_the_right_name(shell):
     assert "Did you mean edit?" in shell.run("call", "edi", "path=a").err
 
