@@ -79,7 +79,8 @@ async def test_a_commit_beside_a_persons_commit_fails_with_its_output_and_change
         if isinstance(event, Progressed) and "ready" in event.text:
             ready.set()
 
-    script = "echo x > new; git add new; git commit -qm agent; until grep -q go gate; do echo re''ady; sleep 0.1; done"
+    commit = "echo x > new; git add new; git commit -qm agent"
+    script = f"{commit}; until grep -q go gate; do echo re''ady; sleep 0.1; done"
     async with opened(root, [listen]) as box:
         results = []
         async with anyio.create_task_group() as group:

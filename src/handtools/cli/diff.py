@@ -9,7 +9,12 @@ from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
 from handtools.core.undo import is_change_number
-from handtools.record.recorded_changes import change_actions_by_path, file_changes_of_call, net_changes_and_lost_paths, net_diff_text
+from handtools.record.recorded_changes import (
+    change_actions_by_path,
+    file_changes_of_call,
+    net_changes_and_lost_paths,
+    net_diff_text,
+)
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters

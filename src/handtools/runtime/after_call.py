@@ -19,7 +19,7 @@ from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
 from handtools.runtime.guards.language import visible_review
-from handtools.text.changed_files import derived_folder
+from handtools.text.changed_files import enclosing_derived_folder
 from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
@@ -133,7 +133,7 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
         return ""
     changes = net_changes(change for each in files.transactions for change in each.changes)
     paths = [change.path for change in changes if language.speaks(change.path)]
-    ignored = {path for path in paths if derived_folder(path)}
+    ignored = {path for path in paths if enclosing_derived_folder(path)}
     checked = [path for path in paths if path not in ignored and not language.missing_server_sentence(path)]
     if checked:
         ignored |= await files.workspace.search.find_ignored_paths(checked)

@@ -212,7 +212,7 @@ def _only_place(state: PatchingState, hunk: Hunk, found: list[int]) -> list[int]
 
     The lines may be a copy of lines that the hunk has changed already: its new lines must not occur elsewhere.
     """
-    old, new = ([row.bare for row in rows] for rows in (hunk.old, hunk.new))
+    old, new = ([row.text_without_line_ending for row in rows] for rows in (hunk.old_rows, hunk.new_rows))
     unclear = not all(any(map(str.isalnum, "".join(side))) for side in (old, new))
     if len(found) > 1 or found[0] < state.cursor or unclear:
         return []
