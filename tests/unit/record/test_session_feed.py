@@ -145,7 +145,7 @@ async def test_calls_are_found_by_what_they_say_and_change(bench, wanted, found)
     await asking(bench, "c")
     await bench.toolbox.resume("c", Reply(allow=False))
     await bench.write("d.txt", "100% or 100_", id="d")
-    assert "".join(call.id for call in bench.feed().page(matching=wanted)) == found
+    assert "".join(call.id for call in bench.feed().recorded_calls_page(matching=wanted)) == found
 
 
 async def test_a_page_is_of_one_session(bench):
@@ -181,7 +181,7 @@ async def test_a_running_command_is_seen_with_its_output_and_cancelled_from_else
 
 async def test_a_call_that_is_over_at_once_is_never_written_as_running(bench):
     await bench.write("a.txt")
-    assert bench.feed().cursor().unsettled == frozenset()
+    assert bench.feed().current_cursor().unsettled == frozenset()
     assert bench.toolbox.workspace.journal.running.listed() == []
 
 
@@ -197,7 +197,7 @@ async def test_a_question_is_shown_with_all_that_an_answer_means(bench):
 
 async def test_an_answer_that_nobody_waits_for_runs_the_call_here(bench):
     await asking(bench)
-    outcome = await anyio.to_thread.run_sync(bench.feed().answer, "q", Reply(allow=True))
+    outcome = await anyio.to_thread.run_sync(bench.feed().answer_pending_call, "q", Reply(allow=True))
     assert outcome.by == "here"
     assert bench.text(".envrc") == "export A=1\n"
 
@@ -296,7 +296,7 @@ async def test_an_answer_whose_process_died_counts_no_more(bench, monkeypatch):
 async def test_an_answer_to_a_question_that_has_changed_is_refused(bench):
     await asking(bench)
     with pytest.raises(HandtoolsError, match="changed"):
-        bench.feed().answer("q", Reply(allow=True, fingerprint="another"))
+        bench.feed().answer_pending_call("q", Reply(allow=True, fingerprint="another"))
 
 
 async def test_an_agent_waits_only_while_somebody_watches(bench):
@@ -341,7 +341,7 @@ async def test_undo_and_redo_say_first_what_they_would_do(bench):
 async def test_a_file_that_changed_since_is_kept_and_named(bench):
     await bench.write("a.txt", "one\n", id="a")
     (bench.root / "a.txt").write_text("mine\n")
-    kept = await anyio.to_thread.run_sync(lambda: bench.feed().revert("undo", "a", dry_run=False))
+    kept = await anyio.to_thread.run_sync(lambda: bench.feed().undo_or_redo_call("undo", "a", dry_run=False))
     assert (kept.ok, kept.kept) == (False, ("a.txt",))
     assert bench.text("a.txt") == "mine\n"
 
@@ -351,11 +351,11 @@ async def test_details_have_the_diff_once(bench):
     await bench.toolbox.call(
         Call(tool="edit", args={"path": "a.txt", "old_string": "one", "new_string": "two"}, id="b")
     )
-    details = bench.feed().details("b")
+    details = bench.feed().call_details("b")
     assert "-one\n+two" in details.diff
     assert "+two" not in details.answer
     assert details.args["old_string"] == "one"
-    assert bench.feed().details("nothing") is None
+    assert bench.feed().call_details("nothing") is None
 
 
 STEPS = st.lists(st.sampled_from(["write", "ask", "yes", "no", "undo", "redo", "look"]), max_size=12)
@@ -404,7 +404,7 @@ def test_news_put_onto_an_old_page_make_the_page_of_now(tmp_path_factory, steps)
 async def test_a_call_of_another_status_is_shown_as_failed(bench):
     journal = bench.toolbox.workspace.journal
     journal.calls.record(Call(tool="x", args={}, id="x"), replace_status(Result("", None), "timeout"), 0.0)
-    (call,) = bench.feed().page()
+    (call,) = bench.feed().recorded_calls_page()
     assert (call.state, call.status) == ("failed", "timeout")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from handtools import Call, Change, ChangeSet, Node, Reply, Result
+from handtools import Call, Change, ChangeSet, Node, Policy, Reply, Result, Toolbox
 from handtools.cli import reject
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.tool import tool
@@ -57,9 +57,8 @@ async def changed(box, *changes, session="s"):
         await ctx.files.apply(ChangeSet.of(*changes))
         return Result("", reject.RejectDetails())
 
-    box.tools["land"] = land
     call = Call(tool="land", args={"scope": "", "name": "", "parts": {}}, session=session)
-    result = await box.call(call)
+    result = await Toolbox([land], workspace=box.workspace, policy=Policy(rules=())).call(call)
     assert result.ok, result.text
     return call.id
 

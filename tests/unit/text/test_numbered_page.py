@@ -25,7 +25,7 @@ ROOMY = ReadBudget(1000, 100_000)
     ],
 )
 def test_a_span_is_inclusive_and_may_count_from_the_end(span, wanted):
-    assert span.within(9) == wanted
+    assert span.first_and_last_line(9) == wanted
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_span_is_inclusive_and_may_count_from_the_end(span, wanted):
 )
 def test_a_span_that_means_no_line_says_why(span, word):
     with pytest.raises(ValueError, match=word):
-        span.within(9)
+        span.first_and_last_line(9)
 
 
 def test_an_empty_text_has_a_page_that_says_so():
