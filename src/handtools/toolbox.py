@@ -19,17 +19,11 @@ from handtools.configuration import Settings
 from handtools.core.approval import Approval, Approver, Reply
 from handtools.core.call import Call, CancelToken, CancelTokens
 from handtools.core.callbacks import Callbacks
-from handtools.core.commands import HostCommands
 from handtools.core.dialects import DialectName
 from handtools.core.errors import ToolError, UsageError
 from handtools.core.events import EventListener
 from handtools.core.files import EditorBuffers, HostFiles
-from handtools.core.language import Formatters, HostLanguage, NoFormatters
-from handtools.core.media import Media
 from handtools.core.result import Result
-from handtools.core.search import HostSearch
-from handtools.core.skills import HostSkills
-from handtools.core.syntax import Syntax
 from handtools.core.tool import (
     AnyTool,
     SchemaDialect,
@@ -39,7 +33,6 @@ from handtools.core.tool import (
     schema_with_tool_names,
     with_tool_names,
 )
-from handtools.core.web import HostWeb
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
@@ -54,7 +47,14 @@ from handtools.runtime.policy.rules import Decision, Rule, check_words
 from handtools.runtime.workspace import PortOnUse, Workspace
 
 if TYPE_CHECKING:
+    from handtools.core.commands import HostCommands
     from handtools.core.dialects.dialect_tool import DialectTool
+    from handtools.core.language import Formatters, HostLanguage
+    from handtools.core.media import Media
+    from handtools.core.search import HostSearch
+    from handtools.core.skills import HostSkills
+    from handtools.core.syntax import Syntax
+    from handtools.core.web import HostWeb
     from handtools.host.sandbox.launch import Runner
 
 logger = logging.getLogger("handtools")
@@ -401,15 +401,15 @@ def local_workspace(
     files: HostFiles | None = None,
     buffers: EditorBuffers | None = None,
     state: str | Path | None = None,
-    commands: HostCommands | None = None,
+    commands: "HostCommands | None" = None,
     runner: str = "",
     readable: Iterable[str | Path] = (),
     separate_streams: bool = False,
     settings: Settings | None = None,
-    language: HostLanguage | None = None,
-    formatters: Formatters | None = None,
-    skills: HostSkills | None = None,
-    web: HostWeb | None = None,
+    language: "HostLanguage | None" = None,
+    formatters: "Formatters | None" = None,
+    skills: "HostSkills | None" = None,
+    web: "HostWeb | None" = None,
 ) -> Workspace:
     """Make a workspace from a local folder, with its journal in the user's state folder.
 
@@ -426,35 +426,31 @@ def local_workspace(
     record = open_local_journal(root, state)
     folder, outputs = record.state, FolderBlobStore(record.state / "outputs")
     is_local = files is None
-    if files is None and buffers is not None:
-        from handtools.host.files.editor_files import EditorFiles
-
-        files = EditorFiles(record.files, buffers)
-    held: HostFiles = files or record.files
+    held = files or _files_with_buffers(record.files, buffers)
     runs_programs = held is record.files
     runner = runner or os.environ.get(RUNNER_VARIABLE, "") or settings.runner
     readable = _checked_readable_paths((*settings.readable, *readable), root, folder)
 
     # Each function imports and makes one port when a call first uses it.
-    def make_search() -> HostSearch:
+    def make_search() -> "HostSearch":
         return _host_search(held, root)
 
-    def make_output_search() -> HostSearch:
+    def make_output_search() -> "HostSearch":
         from handtools.host.search.ripgrep_search import RipgrepSearch
 
         return RipgrepSearch(folder / "outputs", workspace=root)
 
-    def make_syntax() -> Syntax:
+    def make_syntax() -> "Syntax":
         from handtools.host.syntax.ast_grep_syntax import TreeSyntax
 
         return TreeSyntax(root)
 
-    def make_media() -> Media:
+    def make_media() -> "Media":
         from handtools.host.media.local_media import LocalMedia
 
         return LocalMedia(root)
 
-    def make_skills() -> HostSkills:
+    def make_skills() -> "HostSkills":
         from handtools.host.skills import SkillFolders, package_skill_folders, user_skill_folders
 
         return SkillFolders(
@@ -465,13 +461,13 @@ def local_workspace(
             packages=package_skill_folders,
         )
 
-    def make_web() -> HostWeb:
+    def make_web() -> "HostWeb":
         from handtools.host.web.local_web import LocalWeb
         from handtools.host.web.page_cache import PageCache
 
         return LocalWeb(pages=PageCache(FolderBlobStore(folder / "pages")), proxy=settings.proxy, root=root)
 
-    def make_commands() -> HostCommands:
+    def make_commands() -> "HostCommands":
         from handtools.host.commands.local_commands import LocalCommands
         from handtools.host.sandbox.capture_selection import BestCapture
 
@@ -489,24 +485,28 @@ def local_workspace(
             separate_streams=separate_streams,
         )
 
-    def make_language() -> HostLanguage:
+    def make_language() -> "HostLanguage":
         from handtools.host.language.local_language import choose_language
 
         return choose_language(
             root if runs_programs else None, folder, program_runner, only=settings.servers
         )
 
-    def make_formatters() -> Formatters:
+    def make_formatters() -> "Formatters":
+        if not runs_programs:
+            from handtools.core.language import NoFormatters
+
+            return NoFormatters()
         from handtools.host.language.formatters import LocalFormatters
 
-        return LocalFormatters(root, syntax(), runner=program_runner, only=settings.formatters)
+        return LocalFormatters(root, syntax_port(), runner=program_runner, only=settings.formatters)
 
     def program_runner() -> "Runner":
         from handtools.host.language.local_language import confined_program_runner
 
         return confined_program_runner(workspace.commands, root)
 
-    syntax = PortOnUse(make_syntax)
+    syntax_port = PortOnUse(make_syntax)
     workspace = Workspace(
         files=held,
         locks=FileLocks(folder / "locks"),
@@ -514,13 +514,13 @@ def local_workspace(
         output_store=outputs,
         host_search=PortOnUse(make_output_search),
         search=PortOnUse(make_search),
-        syntax=syntax,
+        syntax=syntax_port,
         media=PortOnUse(make_media),
         skills=skills or PortOnUse(make_skills),
         web=web or PortOnUse(make_web),
         commands=commands or PortOnUse(make_commands),
         language=language or PortOnUse(make_language),
-        formatters=formatters or (PortOnUse(make_formatters) if runs_programs else NoFormatters()),
+        formatters=formatters or PortOnUse(make_formatters),
         rules=_installation_rules(root) if is_local else (),
         folders=tuple(filter(None, workspace_folders(root))),
         root="" if commands else os.path.realpath(root),
@@ -528,7 +528,15 @@ def local_workspace(
     return workspace
 
 
-def _host_search(files: HostFiles, root: str | Path) -> HostSearch:
+def _files_with_buffers(files: LocalFiles, buffers: EditorBuffers | None) -> HostFiles:
+    if not buffers:
+        return files
+    from handtools.host.files.editor_files import EditorFiles
+
+    return EditorFiles(files, buffers)
+
+
+def _host_search(files: HostFiles, root: str | Path) -> "HostSearch":
     if isinstance(files, LocalFiles):
         from handtools.host.search.several_folders_search import local_search
 

@@ -85,7 +85,9 @@ def signature(found: Any, *, bound: bool = False) -> str:
     text = _MODULE.sub("", str(seen).replace("'", '"'))
     for long, short in _SHORTER.items():
         text = text.replace(_MODULE.sub("", long), short)
-    return re.sub(r'-> "(\w+)"$', r"-> \1", text).removesuffix(" -> None")
+    # Quotes around a type that is imported for type checkers only.
+    text = re.sub(r'(->|\w:) "([^"]+)"', r"\1 \2", text)
+    return text.removesuffix(" -> None")
 
 
 class LongDefault:

@@ -20,7 +20,7 @@ def help_of_commands() -> dict[str, str]:
     above = click.Context(top, info_name="handtools")
     fleet = top.get_command(above, "fleet")
     below = click.Context(fleet, info_name="fleet", parent=above)
-    found = {command.__name__: _help(above, command.__name__) for command in COMMANDS}
+    found = {name: _help(above, name) for name in COMMANDS}
     return found | {
         f"fleet {command.__name__}": _help(below, command.__name__) for command in FLEET_COMMANDS
     }

@@ -4,6 +4,7 @@
 """
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,11 @@ def _run() -> None:
 
     Exits with a message if typer or rich is not installed.
     """
+    if sys.argv[1:] == ["--version"]:
+        from handtools import __version__
+
+        print(f"handtools {__version__}")
+        return
     words = move_workspace_option(join_workspace_options(sys.argv[1:]))
     if words[:1] == ["mcp"] and not any(word.startswith("-") for word in words):
         from handtools.mcp.stdio import serve_folders_over_stdio
@@ -48,6 +54,8 @@ def _run() -> None:
         serve_folders_over_stdio(words[1:] or ["."])
         return
     sys.argv[1:] = words
+    # Scanning for garbage while modules are imported takes up to a third of a short command's time.
+    gc.set_threshold(100_000)
     try:
         from handtools.cli.main import main as run
     except ModuleNotFoundError as missing:

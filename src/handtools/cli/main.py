@@ -1,45 +1,49 @@
 """The typer application: registers all commands and turns errors into messages and exit codes."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from handtools import __version__
-from handtools.cli.approve import approve, deny, pending
-from handtools.cli.call import call
-from handtools.cli.config import config
-from handtools.cli.diff import diff
-from handtools.cli.doctor import doctor
-from handtools.cli.fleet import fleet_group
-from handtools.cli.init import init
-from handtools.cli.install import install, uninstall
-from handtools.cli.log import log, sessions
-from handtools.cli.mcp_serve import mcp, serve
-from handtools.cli.report import report
 from handtools.cli.results import EXIT_FAILED
-from handtools.cli.review import review
-from handtools.cli.show import show
-from handtools.cli.skills import skills
-from handtools.cli.stats import gc, stats
 from handtools.cli.terminal import CliCommandError, print_failure, print_remark, print_text
-from handtools.cli.tools import tokens, tools
-from handtools.cli.undo import redo, undo
-from handtools.cli.versions import forget, versions
-from handtools.cli.view import view
-from handtools.cli.watch import watch
-from handtools.cli.why import why
 from handtools.core.errors import HandtoolsError, ToolError, UsageError
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(watch, view, log, sessions, show, diff, versions, report),
-    *(review, undo, redo, forget),
-    *(pending, approve, deny),
-    *(call, tools, skills, tokens, why),
-    *(mcp, serve, install, uninstall),
-    *(init, config, doctor, stats, gc),
-)
+COMMANDS = {
+    "watch": "watch",
+    "view": "view",
+    "log": "log",
+    "sessions": "log",
+    "show": "show",
+    "diff": "diff",
+    "versions": "versions",
+    "report": "report",
+    "review": "review",
+    "undo": "undo",
+    "redo": "undo",
+    "forget": "versions",
+    "pending": "approve",
+    "approve": "approve",
+    "deny": "approve",
+    "call": "call",
+    "tools": "tools",
+    "skills": "skills",
+    "tokens": "tools",
+    "why": "why",
+    "mcp": "mcp_serve",
+    "serve": "mcp_serve",
+    "install": "install",
+    "uninstall": "install",
+    "init": "init",
+    "config": "config",
+    "doctor": "doctor",
+    "stats": "stats",
+    "gc": "stats",
+}
+"""The module of each command in `cli`; the module has a function of the command's name."""
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 BUILT_IN_FLAG_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}
@@ -50,7 +54,7 @@ def main() -> None:
     """Run the typer application; after an error, print it with the suggested next step and exit with 1."""
     _let_odd_bytes_through()
     try:
-        _app()(prog_name="handtools")
+        _app(sys.argv[1:2])(prog_name="handtools")
     except HandtoolsError as failure:
         print_failure(*_failure_and_step(failure))
         sys.exit(EXIT_FAILED)
@@ -61,7 +65,8 @@ def main() -> None:
         raise
 
 
-def _app() -> typer.Typer:
+def _app(words: Sequence[str] = ()) -> typer.Typer:
+    """The application. If the first word is a command, it has only that one, to import no others."""
     app = typer.Typer(
         help="Hand tools for coding agents: every call confined, recorded and reversible.\n\n"
         "`handtools -C FOLDER COMMAND` runs any command on another folder.",
@@ -71,9 +76,14 @@ def _app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "default_map": BUILT_IN_FLAG_DEFAULTS},
     )
     app.callback()(_declare_global_options)
-    for command in COMMANDS:
-        app.command()(command)
-    app.add_typer(fleet_group(), name="fleet")
+    named = [name for name in words if name in (*COMMANDS, "fleet")] or [*COMMANDS, "fleet"]
+    for name in named:
+        if name == "fleet":
+            from handtools.cli.fleet import fleet_group
+
+            app.add_typer(fleet_group(), name="fleet")
+        else:
+            app.command()(getattr(import_module(f"handtools.cli.{COMMANDS[name]}"), name))
     return app
 
 

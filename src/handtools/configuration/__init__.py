@@ -29,7 +29,6 @@ from handtools.host.sandbox.default_limits import (
 )
 from handtools.host.workspace_folders import OneOrMoreFolders, combined_workspace, workspace_folders
 from handtools.runtime.policy import Policy
-from handtools.runtime.policy.project_policy import tightened_policy
 from handtools.runtime.policy.rules import Verdict
 from handtools.text.toml_parsing import PYPROJECT_NAME, PYPROJECT_TABLE
 
@@ -213,6 +212,7 @@ def tightened_configuration(
     `text` is the content of `file`. `folder` is the project's folder name, in a workspace of several folders.
     """
     from handtools.configuration.schema import PERSONAL_KEYS, parse_config_file
+    from handtools.runtime.policy.project_policy import tightened_policy
 
     table = PYPROJECT_TABLE if os.path.basename(file) == PYPROJECT_NAME else ()
     values, said = parse_config_file(text, str(file), unread=PERSONAL_KEYS, table=table)

@@ -4,18 +4,14 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from handtools.core.changes import ChangeSet, Node, paths_in_moved_folders
-from handtools.core.commands import Command, InheritedShellState, PublishedPort
 from handtools.core.web import Visit
-from handtools.text.shell import Script, quote_words, read_script
-from handtools.text.shell.script_commands import (
-    function_and_alias_names,
-    is_secret_name,
-    script_runs_any_named_command,
-    variables_steering_programs,
-)
+
+if TYPE_CHECKING:
+    from handtools.core.commands import Command, InheritedShellState, PublishedPort
+    from handtools.text.shell import Script
 
 EffectKind = Literal["read", "change", "run", "visit", "deliver", "delegate", "publish"]
 EFFECT_KINDS: frozenset[EffectKind] = frozenset(get_args(EffectKind))
@@ -47,7 +43,7 @@ class NamedFile:
 class CommandRun:
     """Effect of running a shell command, with its parsed script and inherited shell state."""
 
-    command: Command
+    command: "Command"
     confined: bool
     """Whether the kernel confines the command to the workspace and to the listed hosts."""
     files: tuple[NamedFile, ...] = ()
@@ -61,28 +57,38 @@ class CommandRun:
         return "run"
 
     @property
-    def script(self) -> Script:
+    def script(self) -> "Script":
         """The parsed shell script of the command."""
+        from handtools.text.shell import read_script
+
         return read_script(self.command.script)
 
     @property
-    def inherited(self) -> InheritedShellState:
+    def inherited(self) -> "InheritedShellState":
         """The shell state with which the command starts."""
+        from handtools.core.commands import InheritedShellState
+
         return self.command.inherited or InheritedShellState()
 
     @cached_property
     def defined(self) -> frozenset[str]:
         """Names of the shell functions and aliases with which the command starts."""
+        from handtools.text.shell.script_commands import function_and_alias_names
+
         return function_and_alias_names(self.inherited.functions, self.inherited.aliases)
 
     @cached_property
     def steering(self) -> list[str]:
         """Inherited or set variables that influence which programs run, such as `PATH`."""
+        from handtools.text.shell.script_commands import variables_steering_programs
+
         return variables_steering_programs({**self.inherited.exports, **self.command.env})
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Labels and values that describe the command: folder, network, environment, script last."""
+        from handtools.text.shell.script_commands import script_runs_any_named_command
+
         command, left = self.command, self.inherited
         facts = [("folder", command.cwd or left.cwd)]
         if command.live:
@@ -105,6 +111,8 @@ class CommandRun:
     @property
     def parts(self) -> tuple[str, ...]:
         """The simple commands of the script; the whole script when it can't be split."""
+        from handtools.text.shell import quote_words
+
         return tuple(quote_words(words) for words in self.script.parts) or (self.command.script,)
 
 
@@ -143,7 +151,7 @@ class Publication:
 
     job: str
     script: str
-    where: PublishedPort
+    where: "PublishedPort"
 
     @property
     def kind(self) -> Literal["publish"]:
@@ -201,4 +209,6 @@ def _node_state(node: Node | None) -> list[Any] | None:
 def _export_text(name: str, value: str | None) -> str:
     if value is None:
         return f"{name} is unset"
+    from handtools.text.shell.script_commands import is_secret_name, variables_steering_programs
+
     return name if is_secret_name(name) or not variables_steering_programs([name]) else f"{name}={value}"

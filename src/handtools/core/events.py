@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handtools.core.approval import Approval, Reply
 from handtools.core.call import Call
 from handtools.core.changes import RecordedChanges
-from handtools.core.language import DiagnosticReview
 from handtools.core.result import Result
-from handtools.core.web import Visit
+
+if TYPE_CHECKING:
+    from handtools.core.language import DiagnosticReview
+    from handtools.core.web import Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Visited:
     """Event: a command connected to a host, or its connection was refused."""
 
     call_id: str
-    visit: Visit
+    visit: "Visit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Reviewed:
     """Event: language servers reported diagnostics about a change after its call had ended."""
 
     call_id: str
-    review: DiagnosticReview
+    review: "DiagnosticReview"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,15 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
-
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_json
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from handtools.core.approval import Approval
 from handtools.core.changes import RecordedChanges, TouchedPath
 from handtools.core.errors import UsageError
 from handtools.text.encoding import without_surrogates
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,8 @@ def result_to_json(result: Result[Any]) -> dict[str, Any]:
 
 def result_to_bytes(result: Result[Any]) -> bytes:
     """Encode a result as one line of JSON bytes."""
+    from pydantic_core import PydanticSerializationError, to_json
+
     try:
         return to_json(_result_head(result) | _result_facts(result))
     except PydanticSerializationError:
@@ -214,6 +216,8 @@ def result_to_bytes(result: Result[Any]) -> bytes:
 
 
 def _result_head(result: Result[Any]) -> dict[str, Any]:
+    from pydantic import BaseModel
+
     details = result.details
     return {
         "status": result.status,
@@ -227,7 +231,7 @@ def _result_facts(result: Result[Any]) -> dict[str, Any]:
     return {name: fact for name in every if (fact := getattr(result, name)) is not None}
 
 
-def result_from_json(value: dict[str, Any], details: type[BaseModel] | None = None) -> Result[Any]:
+def result_from_json(value: dict[str, Any], details: "type[BaseModel] | None" = None) -> Result[Any]:
     """Build a result from JSON values; details stay JSON values unless their model is given."""
     given = value["details"]
     if details is not None and given is not None:

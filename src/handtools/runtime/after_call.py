@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
@@ -13,16 +13,16 @@ from handtools.core.changes import Change, ChangeSet
 from handtools.core.effects import ReadEffect
 from handtools.core.errors import HostError, ToolError
 from handtools.core.events import Reviewed
-from handtools.core.language import DiagnosticReview, review_text
 from handtools.core.result import ContentBlock, Result, SpilledOutput, Text
 from handtools.core.skills import GUIDE_FILE, Skill
 from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, retry_while_links_change
-from handtools.runtime.guards.language import visible_review
 from handtools.text.changed_files import enclosing_derived_folder
-from handtools.text.diffs.unified_diff import unified_diff
 from handtools.text.encoding import decode, without_surrogates
 from handtools.text.truncation import clip_text
+
+if TYPE_CHECKING:
+    from handtools.core.language import DiagnosticReview
 
 DIAGNOSE_SECONDS = 3.0
 """Seconds to wait for language server diagnostics; those that come later are announced as an event."""
@@ -118,6 +118,8 @@ async def _format_file(files: GuardedFiles, change: Change) -> str:
         await files.apply(formatting)
     except ToolError as refusal:
         return f"{change.path}: not formatted: {refusal.message}"
+    from handtools.text.diffs.unified_diff import unified_diff
+
     diff = without_surrogates(unified_diff(change.path, decode(after).body, decode(done.data).body))
     shown = clip_text(diff, max_lines=SHOWN_DIFF_LINES, max_bytes=SHOWN_DIFF_BYTES, keep="head").text
     return f"{done.formatter} then formatted {change.path}:\n{shown}"
@@ -139,8 +141,10 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
         ignored |= await files.workspace.search.find_ignored_paths(checked)
     elif not paths:
         return ""
+    from handtools.core.language import review_text
+    from handtools.runtime.guards.language import visible_review
 
-    def late(review: DiagnosticReview) -> None:
+    def late(review: "DiagnosticReview") -> None:
         files.announce(Reviewed(files.call.id, visible_review(review, policy)))
 
     seconds = min(DIAGNOSE_SECONDS, deadline - time.monotonic() - 0.1)
@@ -151,8 +155,8 @@ async def diagnose_changed_files(files: GuardedFiles, deadline: float) -> str:
 
 
 def _warm_servers(files: GuardedFiles) -> None:
-    language = files.workspace.language
     for path in files.read_nodes:
+        language = files.workspace.language
         if language.speaks(path):
             language.warm(path, private_globs=files.gate.policy.hidden_globs)
 

@@ -7,24 +7,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from handtools.core.call import Call
-from handtools.core.callbacks import Callbacks
-from handtools.core.commands import Commands
 from handtools.core.events import Event, Progressed
-from handtools.core.language import Language
-from handtools.core.media import Media
-from handtools.core.search import Search
-from handtools.core.skills import Skills
-from handtools.core.syntax import Syntax
-from handtools.core.undo import History
-from handtools.core.web import Web
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.guards.callbacks import guarded_callbacks
-from handtools.runtime.guards.commands import GuardedCommands
 from handtools.runtime.guards.files import OUTPUT_SCHEME, GuardedFiles, GuardedSkills
-from handtools.runtime.guards.language import GuardedLanguage
 from handtools.runtime.workspace import Workspace
 
 if TYPE_CHECKING:
+    from handtools.core.callbacks import Callbacks
+    from handtools.core.commands import Commands
+    from handtools.core.language import Language
+    from handtools.core.media import Media
+    from handtools.core.search import Search
+    from handtools.core.skills import Skills
+    from handtools.core.syntax import Syntax
+    from handtools.core.undo import History
+    from handtools.core.web import Web
+
     port_on_first_use = property  # pyright does not accept a cached property for a property of a protocol
 else:
     port_on_first_use = cached_property
@@ -41,7 +39,7 @@ class CallRun:
         gate: ApprovalGate,
         workspace: Workspace,
         *,
-        callbacks: Callbacks,
+        callbacks: "Callbacks",
         clock: Callable[[], datetime],
     ) -> None:
         self.call: Call = gate.call
@@ -54,45 +52,51 @@ class CallRun:
         self._callbacks = callbacks
 
     @property
-    def syntax(self) -> Syntax:
+    def syntax(self) -> "Syntax":
         return self.workspace.syntax
 
     @property
-    def media(self) -> Media:
+    def media(self) -> "Media":
         return self.workspace.media
 
     @port_on_first_use
-    def commands(self) -> Commands:
+    def commands(self) -> "Commands":
+        from handtools.runtime.guards.commands import GuardedCommands
+
         return GuardedCommands(self.call, self.workspace, self.files, self.announce)
 
     @port_on_first_use
-    def history(self) -> History:
+    def history(self) -> "History":
         from handtools.runtime.undo import GuardedHistory
 
         return GuardedHistory(self.workspace, self.files)
 
     @port_on_first_use
-    def search(self) -> Search:
+    def search(self) -> "Search":
         from handtools.runtime.guards.search import GuardedSearch
 
         return GuardedSearch(self.workspace, self.gate)
 
     @port_on_first_use
-    def language(self) -> Language:
+    def language(self) -> "Language":
+        from handtools.runtime.guards.language import GuardedLanguage
+
         return GuardedLanguage(self.workspace, self.gate)
 
     @port_on_first_use
-    def skills(self) -> Skills:
+    def skills(self) -> "Skills":
         return GuardedSkills(self.workspace, self.gate)
 
     @port_on_first_use
-    def web(self) -> Web:
+    def web(self) -> "Web":
         from handtools.runtime.guards.web import GuardedWeb
 
         return GuardedWeb(self.call, self.workspace.web, self.gate, self.gate.announce)
 
     @port_on_first_use
-    def callbacks(self) -> Callbacks:
+    def callbacks(self) -> "Callbacks":
+        from handtools.runtime.guards.callbacks import guarded_callbacks
+
         return guarded_callbacks(self._callbacks, self.files)
 
     def progress(self, text: str) -> None:

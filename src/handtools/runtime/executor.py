@@ -54,7 +54,6 @@ from handtools.runtime.call_run import CallRun
 from handtools.runtime.call_tracing import traced_call
 from handtools.runtime.event_delivery import EventAnnouncer
 from handtools.runtime.guards.callbacks import only_own_cancellation
-from handtools.runtime.guards.commands import drop_held_command
 from handtools.runtime.guards.files import (
     LOCK_TIMEOUT_SECONDS,
 )
@@ -249,6 +248,8 @@ class Executor:
 
     async def _end_pending_call(self, call: Call, error: ToolError) -> Result[Any]:
         """Record an error as the result of a pending call, without running it."""
+        from handtools.runtime.guards.commands import drop_held_command
+
         await to_thread.run_sync(drop_held_command, self.workspace, call.id)
         return await self._record_and_announce(self._new_run(call), result_of_error(error), at_once=True)
 

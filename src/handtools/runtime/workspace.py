@@ -5,22 +5,24 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from handtools.core.backups_locks_and_store import Locks, Store
 from handtools.core.changes import Node
-from handtools.core.commands import HostCommands
 from handtools.core.files import HostFiles
-from handtools.core.language import Formatters, HostLanguage
-from handtools.core.media import Media
-from handtools.core.search import HostSearch
-from handtools.core.skills import HostSkills
-from handtools.core.syntax import Syntax
 from handtools.core.tool import AnyTool
-from handtools.core.web import HostWeb
 from handtools.runtime.journal import Journal
 from handtools.runtime.journal.calls import Calls
 from handtools.runtime.policy.rules import Rule
+
+if TYPE_CHECKING:
+    from handtools.core.commands import HostCommands
+    from handtools.core.language import Formatters, HostLanguage
+    from handtools.core.media import Media
+    from handtools.core.search import HostSearch
+    from handtools.core.skills import HostSkills
+    from handtools.core.syntax import Syntax
+    from handtools.core.web import HostWeb
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +143,16 @@ class Workspace:
     locks: Locks
     journal: Journal
     output_store: Store
-    host_search: Port[HostSearch] = Port()
+    host_search: "Port[HostSearch]" = Port()
     """Search port for the stored outputs."""
-    search: Port[HostSearch] = Port()
-    syntax: Port[Syntax] = Port()
-    media: Port[Media] = Port()
-    skills: Port[HostSkills] = Port()
-    commands: Port[HostCommands] = Port()
-    language: Port[HostLanguage] = Port()
-    formatters: Port[Formatters] = Port()
-    web: Port[HostWeb] = Port()
+    search: "Port[HostSearch]" = Port()
+    syntax: "Port[Syntax]" = Port()
+    media: "Port[Media]" = Port()
+    skills: "Port[HostSkills]" = Port()
+    commands: "Port[HostCommands]" = Port()
+    language: "Port[HostLanguage]" = Port()
+    formatters: "Port[Formatters]" = Port()
+    web: "Port[HostWeb]" = Port()
     rules: tuple[Rule, ...] = ()
     """Rules that apply under every policy."""
     folders: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from typing import Any
 
 PYPROJECT_NAME = "pyproject.toml"
@@ -54,6 +53,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     if found := _LONG_KEY.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise ValueError(f"a key on line {line} has more than {MAX_KEY_PARTS} parts")
+    import tomllib
+
     return tomllib.loads(text)
 
 

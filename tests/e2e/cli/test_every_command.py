@@ -13,7 +13,7 @@ from handtools.cli.main import COMMANDS
 from tests.e2e.cli.conftest import HANDTOOLS
 from tests.e2e.cli.test_asking import at_terminal
 
-NAMES = [command.__name__ for command in COMMANDS]
+NAMES = list(COMMANDS)
 SERVERS = {"mcp", "serve", "watch", "view"}
 """They run until they are stopped; `mcp` speaks JSON and nothing else, the last two are screens."""
 WORDS = {

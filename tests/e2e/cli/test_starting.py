@@ -16,7 +16,7 @@ import pytest
 from handtools.cli.main import COMMANDS
 from tests.e2e.cli.conftest import HANDTOOLS
 
-NAMES = [command.__name__ for command in COMMANDS]
+NAMES = list(COMMANDS)
 
 
 def loaded(*words):

@@ -26,15 +26,8 @@ from handtools.host.files.change_detection import (
     will_show_changes,
 )
 from handtools.host.files.folder_handle import FolderHandle, join_path, kind_of_mode, not_a_file_error
-from handtools.host.files.git_repository import (
-    git_index_above,
-    git_index_lists,
-    path_after_git_renames,
-    verify_pack,
-)
 from handtools.host.files.os_errors import os_error_as_tool_error
 from handtools.host.files.path_resolution import WorkspaceRoot
-from handtools.host.files.paths_in_git_settings import git_named_paths
 from handtools.host.files.syscalls import is_local_filesystem, read_bytes_at
 from handtools.host.files.temporary_file import is_temporary_name, temporary_name
 from handtools.host.files.transaction import clean_up_after_crash, commit_steps
@@ -179,6 +172,8 @@ class LocalFiles:
 
     def renamed_path(self, path: str) -> str | None:
         """Return the current path of a file that git commits have renamed; None if there is no rename."""
+        from handtools.host.files.git_repository import path_after_git_renames
+
         name, top, below = self._root.split(self._root.relative_located_path(path))
         found = path_after_git_renames(top, below, workspace=self._root.real)
         return found and join_path(name, found)
@@ -188,6 +183,8 @@ class LocalFiles:
 
         As in git, a file that was tracked is not read again while its state and that of the index are the same.
         """
+        from handtools.host.files.git_repository import git_index_above, git_index_lists
+
         known = self._tracked.get(path)
         if known is not None and file_state(known[0]) == known[1] and file_state(known[2]) == known[3]:
             return True
@@ -212,6 +209,8 @@ class LocalFiles:
         self, paths: Collection[str], is_plain: SettingPredicate
     ) -> tuple[GitNamedPath, ...]:
         """List workspace paths named in git settings of repositories that contain the workspace or `paths`."""
+        from handtools.host.files.paths_in_git_settings import git_named_paths
+
         inside = (self._root.split(self._root.relative_located_path(path)) for path in paths)
         return git_named_paths(
             self._root.folders, [os.path.join(top, below) for _, top, below in inside], is_plain
@@ -219,6 +218,8 @@ class LocalFiles:
 
     def verifies_git_pack(self, stem: str, refs: Mapping[str, str]) -> bool:
         """Whether the index files of a git pack are correct; False if that can't be determined."""
+        from handtools.host.files.git_repository import verify_pack
+
         _, top, below = self._root.split(self._root.relative_located_path(stem))
         files: dict[str, str] = {}
         for suffix in ("pack", "idx", "rev"):

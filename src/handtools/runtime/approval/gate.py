@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
@@ -13,21 +14,14 @@ from handtools.core.call import Call
 from handtools.core.effects import CommandRun, Effect, effect_fingerprint, effect_targets
 from handtools.core.errors import Denied, HandtoolsError, HostError
 from handtools.core.events import ApprovalAsked, Decided, Event
-from handtools.runtime.approval.preview import (
-    TITLE_NAME_CHARS,
-    approval_title,
-    effect_preview,
-    part_that_needs_approval,
-)
 from handtools.runtime.approval.questions import answers_request
 from handtools.runtime.journal import Journal
 from handtools.runtime.policy import Policy
 from handtools.runtime.policy.rules import Decision, strictest_decision
-from handtools.text.shell import quote_words, read_script
-from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.script_commands import script_runs_any_named_command
-from handtools.text.shell.word_unquoting import CommandWords
 from handtools.text.visible_text import visible_line, with_visible_characters
+
+if TYPE_CHECKING:
+    from handtools.text.shell.word_unquoting import CommandWords
 
 
 class ApprovalPending(HandtoolsError):
@@ -119,6 +113,13 @@ class ApprovalGate:
 
     def question(self, effect: Effect, decision: Decision) -> Approval:
         """Build the approval request for an effect and its decision."""
+        from handtools.runtime.approval.preview import (
+            TITLE_NAME_CHARS,
+            approval_title,
+            effect_preview,
+            part_that_needs_approval,
+        )
+
         decisions = self.policy.decisions(effect, self.call.tool)
         asked = part_that_needs_approval(effect, decisions)
         others = len(effect_targets(effect)) - len(effect_targets(asked))
@@ -191,6 +192,9 @@ def _grant_command(run: CommandRun, target: str) -> list[str]:
 
     A later command is covered if its prefix and options were all granted.
     """
+    from handtools.text.shell import quote_words, read_script
+    from handtools.text.shell.script_commands import script_runs_any_named_command
+
     parts = read_script(target).parts
     short = always_allow_prefix(parts[0]) if parts else None
     as_named = not run.steering and not script_runs_any_named_command(run.script, run.defined)
@@ -270,11 +274,13 @@ _COMMANDS_WITHOUT_PREFIX = frozenset(_PROGRAMS_WITHOUT_PREFIX.split()) | frozens
 )
 
 
-def always_allow_prefix(words: CommandWords) -> CommandWords | None:
+def always_allow_prefix(words: "CommandWords") -> "CommandWords | None":
     """Return the prefix that "always allow" covers for a command.
 
     None if only this exact command can be allowed.
     """
+    from handtools.text.shell.hazards import find_hazards
+
     name, two = words[0], " ".join(words[:2])
     length = _PREFIX_WORDS.get(two, _PREFIX_WORDS.get(name, 1))
     taken = words[:length]
@@ -287,7 +293,7 @@ def always_allow_prefix(words: CommandWords) -> CommandWords | None:
     return taken
 
 
-def remembered_options(words: CommandWords) -> tuple[str, ...]:
+def remembered_options(words: "CommandWords") -> tuple[str, ...]:
     """Return the distinct options and settings in the words of a command, with counts replaced by `N`."""
     found = (
         _COUNT_OPTION.sub(r"\1N", word) if _COUNT_OPTION.fullmatch(word) else word

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio import to_thread
 
@@ -33,11 +33,11 @@ from handtools.runtime.journaled_transactions import (
     node_pieces,
     recover_transactions,
 )
-from handtools.runtime.policy.change_rules import reason_to_ask
-from handtools.runtime.policy.git_changes import WorkspaceView
-from handtools.runtime.policy.harmless_git_settings import has_plain_value
 from handtools.runtime.workspace import Workspace
 from handtools.text.paths import parse_path_spec, similar_names
+
+if TYPE_CHECKING:
+    from handtools.runtime.policy.git_changes import WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +319,8 @@ class GuardedFiles:
 
     def question(self, changes: ChangeSet) -> str:
         """Return why changes that rules allow still need approval, such as a symlink to outside; empty if not."""
+        from handtools.runtime.policy.change_rules import reason_to_ask
+
         asked = reason_to_ask(changes.changes, self.view)
         return f"It would create {asked}." if asked else ""
 
@@ -330,8 +332,10 @@ class GuardedFiles:
             return True  # a parent folder is a symlink, or the path is not accessible
 
     @property
-    def view(self) -> WorkspaceView:
+    def view(self) -> "WorkspaceView":
         """Queries about the workspace for rules that depend on content."""
+        from handtools.runtime.policy.git_changes import WorkspaceView
+
         files = self.workspace.files
         return WorkspaceView(
             self.is_there,
@@ -345,6 +349,8 @@ class GuardedFiles:
 
     def named_by_git(self, paths: Collection[str]) -> Sequence[GitNamedPath]:
         """List the paths that git settings name, in the repositories that contain the given paths."""
+        from handtools.runtime.policy.harmless_git_settings import has_plain_value
+
         return self.workspace.files.git_named_paths(paths, has_plain_value)
 
     def is_open(self, path: str) -> bool:

@@ -4,14 +4,15 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
-
-import zstandard
+from typing import TYPE_CHECKING, NamedTuple
 
 from handtools.core.backups_locks_and_store import Store
 from handtools.core.changes import Change, Node
 from handtools.core.errors import HostError
 from handtools.text.diffs.alignment import common_ends
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor
 
 _DELTA_MARK = b"d"
 _DELTA_HEADER = struct.Struct(">c32sQQ")
@@ -182,11 +183,13 @@ def is_stored_in_journal(node: Node) -> bool:
 _local = threading.local()
 
 
-def _compressor() -> zstandard.ZstdCompressor:
+def _compressor() -> "ZstdCompressor":
     """Return this thread's zstd compressor, made on first use."""
+    from zstandard import ZstdCompressor
+
     if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=BLOB_COMPRESSION_LEVEL)
-    compressor: zstandard.ZstdCompressor = _local.compressor
+        _local.compressor = ZstdCompressor(level=BLOB_COMPRESSION_LEVEL)
+    compressor: ZstdCompressor = _local.compressor
     return compressor
 
 
@@ -203,7 +206,9 @@ def decompress_blob(packed: bytes) -> bytes:
     """Decompress bytes made by `compress_blob`; raises `HostError` if they are damaged."""
     if packed[:1] == b"=":
         return packed[1:]
+    from zstandard import ZstdDecompressor, ZstdError
+
     try:
-        return zstandard.ZstdDecompressor().decompress(packed[1:])
-    except zstandard.ZstdError as damage:
+        return ZstdDecompressor().decompress(packed[1:])
+    except ZstdError as damage:
         raise HostError(f"Stored content is damaged and can't be restored: {damage}.") from damage

@@ -8,10 +8,9 @@ rules in a project's file.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from handtools.core.changes import ChangeSet, links_created
-from handtools.core.commands import Command
 from handtools.core.effects import (
     EFFECT_KINDS,
     CommandRun,
@@ -21,9 +20,7 @@ from handtools.core.effects import (
     effect_targets,
 )
 from handtools.core.errors import UsageError
-from handtools.core.tool import AnyTool
 from handtools.core.web import Visit
-from handtools.runtime.policy.command_rules import command_decisions
 from handtools.runtime.policy.rules import (
     BUILT_IN_RULES,
     PRIVATE_RULE,
@@ -46,6 +43,10 @@ from handtools.text.web.host_access import (
     parse_host_list,
     parse_port_ranges,
 )
+
+if TYPE_CHECKING:
+    from handtools.core.commands import Command
+    from handtools.core.tool import AnyTool
 
 ToolSet = Literal["all", "coding", "read_only", "none"]
 
@@ -108,7 +109,7 @@ class Policy:
         except (BadHostEntry, BadPort) as error:
             raise UsageError(str(error)) from error
 
-    def offers(self, tool: AnyTool) -> bool:
+    def offers(self, tool: "AnyTool") -> bool:
         """Whether a tool may be listed and called."""
         sets = {
             "all": True,
@@ -126,6 +127,8 @@ class Policy:
     def decisions(self, effect: Effect, tool: str) -> list[Decision]:
         """Return one decision for each target of an effect."""
         if isinstance(effect, CommandRun):
+            from handtools.runtime.policy.command_rules import command_decisions
+
             # The sandbox can hide globs, but not "everything that no rule allows", so confinement is not enough.
             usual, stated = self._default("run"), "run" in self.defaults or self._hides_by_default
             parts = command_decisions(effect, self.all_rules, tool, usual, stated=stated)
@@ -142,7 +145,7 @@ class Policy:
             for each in effect_targets(effect)
         ]
 
-    def _decisions_on_hosts(self, command: Command) -> Iterator[Decision]:
+    def _decisions_on_hosts(self, command: "Command") -> Iterator[Decision]:
         """Yield decisions on hosts that a command requests but the policy does not list; they count as visits."""
         wanted = ("every host",) if command.network == "on" else command.hosts
         reason = "The host is not in the policy's `hosts`."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from handtools.core.effects import EFFECT_KINDS, EffectKind
 from handtools.core.errors import UsageError
@@ -17,10 +17,10 @@ from handtools.text.search.glob import (
     brace_alternatives,
     glob_in_folder,
 )
-from handtools.text.shell import CommandWords, read_script
-from handtools.text.shell.hazards import find_hazards
-from handtools.text.shell.wrapper_programs import as_rule_command
 from handtools.text.web.host_access import BadHostEntry, HostList, parse_host_list, split_host_port
+
+if TYPE_CHECKING:
+    from handtools.text.shell import CommandWords
 
 Verdict = Literal["deny", "ask", "allow"]
 
@@ -75,12 +75,14 @@ class CommandPrefixes:
     narrow: bool
     """Match strictly, for allow rules: no options before the prefix, no hazardous words after it."""
 
-    def match(self, words: CommandWords) -> bool:
+    def match(self, words: "CommandWords") -> bool:
         """Whether a command starts with one of the prefixes."""
         return any(self._has_prefix(words, each) for each in self._parsed_prefixes)
 
-    def hazard_beyond_prefix(self, words: CommandWords) -> str:
+    def hazard_beyond_prefix(self, words: "CommandWords") -> str:
         """Return the first hazard in a command outside the matched prefix; empty if there is none."""
+        from handtools.text.shell.hazards import find_hazards
+
         lengths = [len(each) for each in self._parsed_prefixes if self._has_prefix(words, each)]
         spoken_for = words[: max(lengths, default=0)]
         left = [hazard for hazard in find_hazards(words) if hazard.word not in spoken_for]
@@ -88,6 +90,8 @@ class CommandPrefixes:
 
     def cover(self, text: str) -> bool:
         """Whether a script matches: any of its commands or, for allow rules, all of them."""
+        from handtools.text.shell import read_script
+
         script = read_script(text)
         if not self.narrow:
             return any(self.match(words) for words in script.found)
@@ -95,8 +99,10 @@ class CommandPrefixes:
             self.match(words) and not self.hazard_beyond_prefix(words) for words in script.parts
         )
 
-    def _has_prefix(self, words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
+    def _has_prefix(self, words: "CommandWords", beginning: Sequence[frozenset[str]]) -> bool:
         if not self.narrow:
+            from handtools.text.shell.wrapper_programs import as_rule_command
+
             return _begins_after_options(as_rule_command(words), beginning)
         return len(words) >= len(beginning) and all(map(_word_matches, words, beginning))
 
@@ -112,7 +118,7 @@ def _word_matches(word: str, some: frozenset[str]) -> bool:
     return "*" in some or word in some
 
 
-def _begins_after_options(words: CommandWords, beginning: Sequence[frozenset[str]]) -> bool:
+def _begins_after_options(words: "CommandWords", beginning: Sequence[frozenset[str]]) -> bool:
     """Whether a command starts with a prefix, skipping options and their values before subcommands."""
     if not beginning:
         return True
