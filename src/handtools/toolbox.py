@@ -369,13 +369,16 @@ class Toolbox:
         return view
 
     def look_ahead(self) -> None:
-        """Prepare the first command in the background, if commands are offered."""
+        """Prepare the first command in the background, if `bash` is offered.
+
+        Importing the sandbox takes a while, so call this in a thread.
+        """
+        bash = self.tools.get("bash")
+        if bash is None or not self._executor.offers(bash):
+            return
         from handtools.host.commands.local_commands import LocalCommands
 
-        commands = self.workspace.commands
-        if isinstance(commands, LocalCommands) and any(
-            "run" in tool.effects for tool in self._executor.offered()
-        ):
+        if isinstance(commands := self.workspace.commands, LocalCommands):
             commands.look_ahead(
                 private_globs=self.policy.hidden_globs, read_only_globs=self.policy.read_only_globs
             )

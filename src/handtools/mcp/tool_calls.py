@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+from anyio import to_thread
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
@@ -218,7 +219,7 @@ class ConnectionTools(Generic[ToolboxT]):
 
     async def _look_ahead(self) -> None:
         await anyio.sleep(LOOK_AHEAD_DELAY_SECONDS)
-        self.toolbox.look_ahead()
+        await to_thread.run_sync(self.toolbox.look_ahead, abandon_on_cancel=True)
 
     @property
     def journal(self) -> Journal | None:

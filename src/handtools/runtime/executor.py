@@ -395,9 +395,10 @@ class Executor:
 
     def offered(self) -> list[AnyTool]:
         """List the tools that the policy allows and that the machine and the callbacks support."""
-        return [tool for tool in self.tools.values() if self._offers(tool)]
+        return [tool for tool in self.tools.values() if self.offers(tool)]
 
-    def _offers(self, tool: AnyTool) -> bool:
+    def offers(self, tool: AnyTool) -> bool:
+        """Whether the policy allows a tool, and the machine and the callbacks support it."""
         return (
             self.policy.offers(tool)
             and self.workspace.can_run_tool(tool)
@@ -406,7 +407,7 @@ class Executor:
 
     def _tool(self, name: str) -> AnyTool:
         tool = self.tools.get(name)
-        if tool is not None and self._offers(tool):
+        if tool is not None and self.offers(tool):
             return tool
         offered = {tool.name: self.names.get(tool.name, tool.name) for tool in self.offered()}
         meant = [shown for ours, shown in offered.items() if name.lower() in TOOL_ALIASES.get(ours, ())]
