@@ -10,6 +10,7 @@ from statistics import median
 
 import pytest
 
+from handtools.toolbox import EVERYTHING
 from tests.shape.reading import ROOT
 
 PAIRS = 15
@@ -44,6 +45,33 @@ changed = tools.call("edit", {"path": "a.txt", "old_string": "two", "new_string"
 assert changed.ok, changed.text
 tools.close()
 print("rapidfuzz" in sys.modules)
+"""
+
+FIRST_CALL = """
+import asyncio, json, sys
+from handtools import coding
+
+async def call():
+    async with coding(sys.argv[1]) as toolbox:
+        result = await toolbox.call(sys.argv[2], json.loads(sys.argv[3]))
+        assert result.ok, result.text
+
+asyncio.run(call())
+print(json.dumps([name for name in sys.modules if name.startswith("handtools.")]))
+"""
+NOT_FOR_READING = (
+    "host.commands.", "host.sandbox.processes.", "host.sandbox.runners.", "host.sandbox.launch", "host.web.",
+    "core.dialects.", "tools.editing.", "text.shell", "runtime.guards.commands", "runtime.undo",
+)  # fmt: skip
+"""Modules that a call without commands, changes and the web does not need."""
+MAX_MODULES_OF_A_LIST = 115
+
+VERSION = """
+import sys
+sys.argv = ["handtools", "--version"]
+from handtools.cli.entry import main
+main()
+print(*sys.modules, file=sys.stderr)
 """
 
 WITHOUT_POSIX = """
@@ -194,6 +222,47 @@ def test_a_help_that_loads_pydantic_is_noticed(copy: Path) -> None:
     source = copy / "src/handtools/cli/main.py"
     source.write_text(f"import pydantic.main\n{source.read_text('utf-8')}", "utf-8")
     assert python(HELP, source=copy / "src")[1] == "True\n"
+
+
+def modules_of_first_call(folder: Path, tool: str, source: Path | None = None, **args: str) -> list[str]:
+    """Our modules that are loaded after a first call, without the package's name."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    (work / "a.py").write_text("import os\n")
+    state = str(folder / "state")
+    shown = python(FIRST_CALL, str(work), tool, json.dumps(args), source=source, HANDTOOLS_STATE=state)[0]
+    return [name.removeprefix("handtools.") for name in json.loads(shown)]
+
+
+@pytest.mark.parametrize(("tool", "args"), [("list", {}), ("read", {"path": "a.py"}), ("now", {})])
+def test_a_first_call_that_reads_loads_no_sandbox_editing_shell_or_web(
+    tmp_path: Path, tool: str, args: dict[str, str]
+) -> None:
+    loaded = modules_of_first_call(tmp_path, tool, **args)
+    assert [name for name in loaded if name.startswith(NOT_FOR_READING)] == []
+    assert {name for name in EVERYTHING if f"tools.{name}" in loaded} == {tool}
+
+
+def test_a_first_list_loads_few_modules(tmp_path: Path) -> None:
+    assert len(modules_of_first_call(tmp_path, "list")) <= MAX_MODULES_OF_A_LIST
+
+
+def test_a_sandbox_that_a_list_loads_is_noticed(copy: Path, tmp_path: Path) -> None:
+    with (copy / "src/handtools/toolbox.py").open("a") as source:
+        source.write("from handtools.host.commands.local_commands import LocalCommands\n")
+    loaded = modules_of_first_call(tmp_path, "list", copy / "src")
+    assert "host.sandbox.launch" in loaded
+    assert len(loaded) > MAX_MODULES_OF_A_LIST
+
+
+def test_the_version_is_printed_without_the_command_lines_parser() -> None:
+    shown, loaded = python(VERSION)
+    assert shown.startswith("handtools ")
+    names = loaded.split()
+    assert not {"typer", "pydantic", "asyncio", "rich"} & set(names)
+    assert [name for name in names if name.startswith("handtools")] == [
+        "handtools", "handtools.cli", "handtools.cli.entry"
+    ]  # fmt: skip
 
 
 def test_an_edit_that_matches_exactly_does_not_load_rapidfuzz() -> None:
