@@ -341,7 +341,9 @@ async def test_undo_and_redo_say_first_what_they_would_do(bench):
 async def test_a_file_that_changed_since_is_kept_and_named(bench):
     await bench.write("a.txt", "one\n", id="a")
     (bench.root / "a.txt").write_text("mine\n")
-    kept = await anyio.to_thread.run_sync(lambda: bench.feed().undo_or_redo_call("undo", "a", dry_run=False))
+    kept = await anyio.to_thread.run_sync(
+        lambda: bench.feed().undo_or_redo_call("undo", "a", dry_run=False)
+    )
     assert (kept.ok, kept.kept) == (False, ("a.txt",))
     assert bench.text("a.txt") == "mine\n"
 
