@@ -33,6 +33,7 @@ from handtools.core.tool import (
     schema_with_tool_names,
     with_tool_names,
 )
+from handtools.host.files.boot import boot_if_lasting
 from handtools.host.files.file_locks import FileLocks
 from handtools.host.files.folder_blob_store import FolderBlobStore
 from handtools.host.files.local_files import LocalFiles
@@ -527,6 +528,7 @@ def local_workspace(
         rules=_installation_rules(root) if is_local else (),
         folders=tuple(filter(None, workspace_folders(root))),
         root="" if commands else os.path.realpath(root),
+        boot=boot_if_lasting(folder, workspace_folders(root).values()) if runs_programs else "",
     )
     return workspace
 

@@ -101,8 +101,11 @@ class OneOfSeveral:
         whole = [Change(self._whole(each.path), each.before, each.after) for each in changes]
         return [self._step(step, self._part) for step in self._files.plan(whole)]
 
-    def perform(self, steps: Sequence[PlannedWrite]) -> None:
-        self._files.perform([self._step(step, self._whole) for step in steps])
+    def perform(self, steps: Sequence[PlannedWrite], *, synced: bool = True) -> None:
+        self._files.perform([self._step(step, self._whole) for step in steps], synced=synced)
+
+    def sync(self, paths: Collection[str]) -> None:
+        self._files.sync([self._whole(path) for path in paths])
 
     def sweep(self, step: PlannedWrite) -> str | None:
         return self._files.sweep(self._step(step, self._whole))

@@ -92,6 +92,23 @@ class Node:
         return alike and (self.mode is None or other.mode is None or self.mode == other.mode)
 
 
+_BLOCK_BYTES = 512
+
+
+def is_partial_copy(data: bytes, whole: bytes) -> bool:
+    """Whether a power failure may have left these bytes of a write of `whole`.
+
+    Blocks that did not reach the disk are zeros, or missing at the end.
+    """
+    if len(data) > len(whole):
+        return False
+    for start in range(0, len(data), _BLOCK_BYTES):
+        block = data[start : start + _BLOCK_BYTES]
+        if any(block) and not whole.startswith(block, start):
+            return False
+    return True
+
+
 def same_nodes(node: Node | None, other_node: Node | None) -> bool:
     """Whether two nodes are the same, or both None."""
     return other_node is None if node is None else node.same(other_node)

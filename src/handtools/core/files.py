@@ -10,7 +10,7 @@ from handtools.core.changes import Change, ChangeSet, Node, NodeKind, RecordedCh
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """Metadata of a path: kind, size, mode, modification time, number of hard links."""
+    """Metadata of a path: kind, size, mode, modification time, number of hard links, time of the last change."""
 
     path: str
     kind: NodeKind | Literal["other"]
@@ -18,6 +18,8 @@ class FileFacts:
     mode: int
     modified: float
     links: int = 1
+    changed: float = 0.0
+    """When the file or its metadata last changed (ctime); unlike `modified`, programs can't set it."""
 
 
 SettingPredicate = Callable[[str, str], bool]
@@ -154,11 +156,16 @@ class HostFiles(Protocol):
         """Plan changes as transaction steps with temporary names and backup references; writes nothing."""
         ...
 
-    def perform(self, writes: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite], *, synced: bool = True) -> None:
         """Perform all steps or none.
 
-        Raises `Stale`, after rolling back, if a path is not as `before` says.
+        Raises `Stale`, after rolling back, if a path is not as `before` says. Without `synced`, a power
+        failure may undo or tear the writes until `sync` has returned.
         """
+        ...
+
+    def sync(self, paths: Collection[str]) -> None:
+        """Wait until what is at these paths is on disk; skips what is gone. Raises `OSError`."""
         ...
 
     def sweep(self, write: PlannedWrite) -> str | None:

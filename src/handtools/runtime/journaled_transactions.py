@@ -20,6 +20,7 @@ from handtools.core.errors import (
 from handtools.core.files import HostFiles, PlannedWrite
 from handtools.runtime.journal import ChangeEntry
 from handtools.runtime.journal.change_entries import ChangeEntries, Transaction, action_of
+from handtools.runtime.power_failure import restore_after_power_failure
 from handtools.runtime.workspace import Workspace
 
 MAX_LOCKED_PATHS = 256
@@ -38,6 +39,10 @@ def commit_transaction(
     """
     entries, changes = workspace.journal.entries, transaction.changes
     steps = [_with_known_ref(entries, step) for step in workspace.files.plan(changes)]
+    # The journal has all bytes, so one sync of the journal keeps the files and their undo.
+    durable = workspace.journal.file_syncs.is_in_boot(workspace.boot) and not any(
+        node.held for step in steps for node in (step.change.before, step.change.after) if node
+    )
     if transaction.happened:
         # Record intent and completion together: recovery would roll back an entry that has only an intent.
         with _failure_says("The changes were already made."), workspace.journal.together():
@@ -45,12 +50,14 @@ def commit_transaction(
             entries.finish(entry)
     else:
         with _failure_says("Nothing was changed."):
-            entry = _open_entry(workspace, call, transaction, steps, ordinal)
-        _perform(workspace, entry, steps)
+            entry = _open_entry(workspace, call, transaction, steps, ordinal, durable=durable)
+        _perform(workspace, entry, steps, synced=not durable)
         with _failure_says(
             f"{_shortened_path_list(changes.paths)} did change; the next call completes the log."
         ):
             _close_entry(entries.finish, entries, entry)
+        if durable:
+            workspace.journal.file_syncs.sync_later(entry, workspace.files.sync)
     workspace.journal.contents.queue_digests(steps)
     touched = tuple(TouchedPath(c.path, action_of(c.before, c.after)) for c in changes)
     return RecordedChanges(entry, touched, transaction.coverage, transaction.omitted)
@@ -62,10 +69,12 @@ def _open_entry(
     transaction: Transaction,
     writes: Sequence[PlannedWrite],
     ordinal: int,
+    *,
+    durable: bool = False,
 ) -> int:
     mtimes = {} if transaction.happened else _modification_times(workspace, transaction.changes)
     entry = workspace.journal.entries.intend(
-        call, transaction, writes, ordinal=ordinal, before_mtimes=mtimes
+        call, transaction, writes, ordinal=ordinal, before_mtimes=mtimes, durable=durable
     )
     if entry is None:
         raise Stale(
@@ -86,10 +95,10 @@ def _modification_times(workspace: Workspace, changes: Iterable[Change]) -> dict
     return times
 
 
-def _perform(workspace: Workspace, entry: int, writes: Sequence[PlannedWrite]) -> None:
+def _perform(workspace: Workspace, entry: int, writes: Sequence[PlannedWrite], *, synced: bool) -> None:
     entries = workspace.journal.entries
     try:
-        workspace.files.perform(writes)
+        workspace.files.perform(writes, synced=synced)
     except BaseException as failure:
         if isinstance(failure, ToolError) and failure.unsettled:
             entries.unsettled.add(entry)
@@ -167,6 +176,8 @@ async def recover_transactions(
         # Delete backups that no journal entry references: their call crashed before recording them.
         wanted = workspace.journal.refs.items() | workspace.journal.pending_commands.backup_items()
         told += await to_thread.run_sync(workspace.files.backups.delete_unwanted_items, wanted)
+    if not only_held:
+        told += await restore_after_power_failure(workspace)
     for entry in workspace.journal.entries.open():
         if only_held and held_paths.isdisjoint(
             touch.path for touch in workspace.journal.entries.touches(entry.id)

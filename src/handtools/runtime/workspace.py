@@ -159,6 +159,11 @@ class Workspace:
     """The folder names of a workspace with several folders: every path begins with one of them."""
     root: str = ""
     """The real path of the workspace folder if commands see it at the same path; otherwise empty."""
+    boot: str = ""
+    """Identifies this boot of the machine, if the journal is on a disk and survives a power failure.
+
+    Changes are then written without syncing each file, and restored from the journal if necessary.
+    """
     recent: RecentFiles = field(default_factory=RecentFiles)
 
     def owned_by(self, owner: str) -> "Workspace":

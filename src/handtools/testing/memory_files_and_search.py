@@ -176,7 +176,7 @@ class MemoryFiles:
     def plan(self, changes: Iterable[Change]) -> list[PlannedWrite]:
         return [PlannedWrite(change, temporary_name()) for change in changes]
 
-    def perform(self, writes: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite], *, synced: bool = True) -> None:  # noqa: ARG002
         """Perform all writes or none; raises `Stale` if a path's content is not the change's `before`."""
         with self._lock:
             saved, modified = dict(self._nodes), dict(self._modified)
@@ -187,6 +187,9 @@ class MemoryFiles:
             except BaseException:
                 self._nodes, self._modified, self.backups.things = saved, modified, kept
                 raise
+
+    def sync(self, paths: Collection[str]) -> None:
+        """Does nothing: memory has no disk."""
 
     def sweep(self, write: PlannedWrite) -> str | None:
         """Always None: a crash leaves nothing in memory."""

@@ -111,11 +111,11 @@ class EditorFiles:
             for step in self._local_files.plan([change])
         ]
 
-    def perform(self, writes: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite], *, synced: bool = True) -> None:
         """Perform all writes or none: first those on disk, then the editor's; a failure reverts both."""
         shown = {step.change.path: seen for step in writes if (seen := self._checked_editor_text(step))}
         on_disk = [step for step in writes if step.change.path not in shown]
-        self._local_files.perform(on_disk)
+        self._local_files.perform(on_disk, synced=synced)
         changes: list[Change] = []
         try:
             for step in writes:
@@ -240,6 +240,9 @@ class EditorFiles:
 
     def locate(self, path: str) -> str:
         return self._local_files.locate(path)
+
+    def sync(self, paths: Collection[str]) -> None:
+        self._local_files.sync(paths)
 
     def sweep(self, write: PlannedWrite) -> str | None:
         return self._local_files.sweep(write)

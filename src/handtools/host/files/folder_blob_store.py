@@ -29,6 +29,7 @@ class FolderBlobStore:
         """Store bytes under a name; does nothing if the name exists already."""
         path = self._path(name)
         if path.exists():
+            self._sync()  # a process may have been killed between its rename and its sync
             return
         temporary = self._folder / f".{secrets.token_hex(8)}"
         try:

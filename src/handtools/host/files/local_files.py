@@ -4,6 +4,7 @@ For undo, a large file is moved to the backups instead of copied. The file that 
 its size and a modification time that we set, so that both are known before it is written.
 """
 
+import contextlib
 import errno
 import os
 import secrets
@@ -262,7 +263,7 @@ class LocalFiles:
             self._root.check_changeable(step.change.path)
         return steps
 
-    def perform(self, writes: Sequence[PlannedWrite]) -> None:
+    def perform(self, writes: Sequence[PlannedWrite], *, synced: bool = True) -> None:
         """Carry out all planned writes or none.
 
         Rolls back and raises `Stale` if a file does not match its `before`.
@@ -273,7 +274,23 @@ class LocalFiles:
                 [self._validated_write(step) for step in writes],
                 self._root.open_folder_no_follow,
                 self._backups,
+                synced=synced,
             )
+
+    def sync(self, paths: Collection[str]) -> None:
+        """Fsync the files at some paths and all their folders; skips what is gone. Raises `OSError`."""
+        names_by_folder: dict[str, list[str]] = {}
+        for path in paths:
+            parent, _, name = self._root.relative_located_path(path).rpartition("/")
+            names_by_folder.setdefault(parent, []).append(name)
+        for parent, names in names_by_folder.items():
+            with (
+                contextlib.suppress(FileNotFoundError, NotADirectoryError, SymlinkInPath),
+                self._root.open_folder_no_follow(parent) as folder,
+            ):
+                for name in names:
+                    _sync_file(folder, name)
+                folder.sync()
 
     def sweep(self, write: PlannedWrite) -> str | None:
         """Clean up a planned write's temporary file after a crash.
@@ -317,7 +334,18 @@ def _facts_from(path: str, found: os.stat_result) -> FileFacts:
         mode=stat.S_IMODE(found.st_mode),
         modified=found.st_mtime,
         links=found.st_nlink,
+        changed=found.st_ctime,
     )
+
+
+def _sync_file(folder: FolderHandle, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        _, fd = folder.stat_and_open_file(name)
+        if fd is not None:
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
 
 def _node_at(folder: FolderHandle, name: str, path: str) -> Node | None:

@@ -1,4 +1,4 @@
-"""Temporary files: a new version is written next to its target and synced, then replaces the target."""
+"""Temporary files: a new version is written next to its target, then replaces the target."""
 
 import contextlib
 import os
@@ -56,14 +56,14 @@ def conflict_copy_name(name: str) -> str:
 
 
 def write_node_under_temporary_name(
-    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None = None
+    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None = None, *, synced: bool = True
 ) -> os.stat_result:
-    """Create a file, symlink or folder with the content of `node`, synced to disk; returns its stat result.
+    """Create a file, symlink or folder with the content of `node`; returns its stat result.
 
     A file gets the owner and attributes of `leased`, the file that it will replace.
     """
     if node.kind == "file":
-        return _create_temporary_file(folder, name, node, leased)
+        return _create_temporary_file(folder, name, node, leased, synced=synced)
     if node.kind == "link":
         folder.create_link(name, node.data)
     else:
@@ -74,7 +74,7 @@ def write_node_under_temporary_name(
 
 
 def _create_temporary_file(
-    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None
+    folder: FolderHandle, name: str, node: Node, leased: LeasedFile | None, *, synced: bool
 ) -> os.stat_result:
     writing = unfinished_name(name) if node.held else name
     # A new file follows the umask, as in any editor. A replacement is private until it has the old file's
@@ -91,7 +91,8 @@ def _create_temporary_file(
             _set_time(fd, stat_mark_time(node.held.mark))
         elif leased is not None and len(node.data) == leased.found.st_size:
             _set_later_second(fd, leased.found)
-        os.fsync(fd)
+        if synced:
+            os.fsync(fd)
     finally:
         os.close(fd)
     if writing != name:

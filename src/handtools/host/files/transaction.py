@@ -2,24 +2,27 @@
 
 New files are created next to their targets and synced before any target changes. Then the targets are
 compared with what was planned, put under lease and swapped with the new files, and the folders are synced.
+If the journal has all bytes, nothing is synced: after a power failure the files are restored from there.
 A displaced file is deleted only after a last check: the lease has been in effect the whole time, so it also
 detects a writer that opened the old file by name just before the swap. On any failure the earlier steps are
 rolled back in reverse order.
 """
 
+import contextlib
 import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from handtools.core.changes import Node
+from handtools.core.changes import Node, is_partial_copy
 from handtools.core.errors import Busy, NotFound, StorageFault, ToolError
 from handtools.core.files import PlannedWrite
 from handtools.host.files.backups import FolderBackups
 from handtools.host.files.folder_handle import FolderHandle, kind_of_mode
 from handtools.host.files.folder_trees import remove_tree
-from handtools.host.files.kernel_leases import LeasedFile, file_has_bytes
+from handtools.host.files.kernel_leases import LeasedFile
 from handtools.host.files.os_errors import os_error_as_tool_error
+from handtools.host.files.syscalls import read_bytes_at
 from handtools.host.files.transaction_steps import (
     ChangeFolderMode,
     CreateFolder,
@@ -48,9 +51,11 @@ def commit_steps(
     writes: Sequence[PlannedWrite],
     open_folder: Callable[[str], FolderHandle],
     backups: FolderBackups | None = None,
+    *,
+    synced: bool = True,
 ) -> None:
     """Carry out all planned writes or none: on failure, roll back the finished steps in reverse order."""
-    open_folders = OpenFolders(open_folder)
+    open_folders = OpenFolders(open_folder, synced=synced)
     moves = _transaction_steps(writes, open_folders, backups)
     transaction_steps: list[TransactionStep] = []
     try:
@@ -62,14 +67,14 @@ def commit_steps(
                 move.release()
         _commit_phases(moves, open_folders)
     except ToolError as error:
-        left, error.unsettled = _roll_back(transaction_steps)
+        left, error.unsettled = _roll_back(transaction_steps, open_folders)
         if left:
             # A file did change: a step could not be rolled back, or another program changed the file.
             error.message = _NOTHING_CHANGED.sub("", error.message)
         error.hint = " ".join([error.hint, *left]).strip()
         raise
     except BaseException:
-        _roll_back(transaction_steps)
+        _roll_back(transaction_steps, open_folders)
         raise
     finally:
         open_folders.close()
@@ -140,12 +145,13 @@ def _run_phase(step: TransactionStep, act: Callable[[], None]) -> None:
 
 def _sync_folders(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> None:
     try:
-        open_folders.sync()
+        if open_folders.synced:
+            open_folders.sync()
     except OSError as error:
         raise os_error_as_tool_error(error, steps[0].target.path) from error
 
 
-def _roll_back(steps: Sequence[TransactionStep]) -> tuple[list[str], bool]:
+def _roll_back(steps: Sequence[TransactionStep], open_folders: OpenFolders) -> tuple[list[str], bool]:
     """Roll back the steps; returns notes on those that could not be undone, and whether any raised an error."""
     kept, refused = [], False
     for move in reversed(steps):
@@ -157,6 +163,10 @@ def _roll_back(steps: Sequence[TransactionStep]) -> tuple[list[str], bool]:
             refused = True
         if note:
             kept.append(note)
+    if not open_folders.synced:
+        # A power failure must not leave a new file in place after its change was reported as not made.
+        with contextlib.suppress(OSError):
+            open_folders.sync()
     return kept, refused
 
 
@@ -218,12 +228,12 @@ def _is_at(target: StepTarget, name: str, node: Node) -> bool:
 
 
 def _is_unfinished(target: StepTarget, node: Node | None) -> bool:
-    """Whether the temporary file has only the beginning of the node's bytes, from an interrupted write."""
+    """Whether the temporary file has only a part of the node's bytes, from an interrupted write."""
     found = target.folder.stat(target.temporary)
     if node is None or node.held or node.kind != "file" or kind_of_mode(found.st_mode) != "file":
         return False
     fd = target.folder.open_file(target.temporary)
     try:
-        return file_has_bytes(fd, node.data[: found.st_size])
+        return is_partial_copy(read_bytes_at(fd, len(node.data) + 1, 0), node.data)
     finally:
         os.close(fd)

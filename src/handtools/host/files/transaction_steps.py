@@ -29,8 +29,10 @@ _NOT_EMPTY_ERRNOS = {errno.ENOTEMPTY, errno.EEXIST}
 class OpenFolders:
     """Cache of open folders by path; a closed folder is reopened only if its inode is still the same."""
 
-    def __init__(self, open_folder: Callable[[str], FolderHandle]) -> None:
+    def __init__(self, open_folder: Callable[[str], FolderHandle], *, synced: bool = True) -> None:
         self._open_folder = open_folder
+        self.synced = synced
+        """Whether new files are synced before they replace others."""
         self._open: dict[str, FolderHandle] = {}
         self._closed: dict[str, os.stat_result] = {}
 
@@ -100,6 +102,11 @@ class StepTarget:
     def folder(self) -> FolderHandle:
         """The open folder that contains the target and the temporary name."""
         return self._open_folders.folder(self.parent)
+
+    @property
+    def synced(self) -> bool:
+        """Whether a new file is synced before it replaces the old one."""
+        return self._open_folders.synced
 
     @property
     def folder_and_names(self) -> tuple[FolderHandle, str, str]:
@@ -314,7 +321,7 @@ class PlaceFile(TransactionStep):
             self._made = self._fetch_from_backups(self._after, like)
             return
         self._made = temporary_file.write_node_under_temporary_name(
-            self.target.folder, self.target.temporary, self._after, like
+            self.target.folder, self.target.temporary, self._after, like, synced=self.target.synced
         )
 
     def _fetch_from_backups(self, after: Node, leased: LeasedFile | None) -> os.stat_result:

@@ -17,6 +17,7 @@ from handtools.runtime.journal.blobs import Blobs
 from handtools.runtime.journal.calls import CallbackRuns, Calls, LoggedCall, PendingCommands, ShownGuidance
 from handtools.runtime.journal.change_entries import ChangeEntries, ChangeEntry, RecordedTouch
 from handtools.runtime.journal.database import CallRecord, Database, JournalCopy, JournalPosition
+from handtools.runtime.journal.file_syncs import FileSyncs
 from handtools.runtime.journal.retention import Retention, RetentionLimits
 from handtools.runtime.journal.running_calls import OwnRunningCalls, RunningCalls
 
@@ -50,6 +51,7 @@ class Journal:
         self.shown_guidance = ShownGuidance(self._database)
         self.contents = DeferredDigests(self._database)
         self.entries = ChangeEntries(self._database, blobs, self.refs, self.contents)
+        self.file_syncs = FileSyncs(self._database, self.entries)
         self.running = RunningCalls(self._database)
         self.own_running = OwnRunningCalls(path)
         self.answers = ApprovalAnswers(self._database)
@@ -142,6 +144,7 @@ class Journal:
 
     def close(self) -> None:
         """Write queued records and close the database; the next use reopens it."""
+        self.file_syncs.close()
         self.contents.settle()
         self.own_running.close()
         self._database.close()

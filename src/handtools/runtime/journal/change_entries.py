@@ -130,14 +130,16 @@ class ChangeEntries:
         *,
         ordinal: int = 0,
         before_mtimes: Mapping[str, float] = MappingProxyType({}),
+        durable: bool = False,
     ) -> int | None:
         """Record changes before they are made, with the content needed to finish or revert them after a crash.
 
         Returns the id of the entry, or None if the call has already recorded an entry with this `ordinal`, so that
         a rerun does not repeat it. `before_mtimes` has the modification times of the replaced files, by path.
+        A `durable` entry survives a power failure.
         """
         mark = effect_fingerprint(ChangeSet(tuple(step.change for step in writes)))
-        with self._database.writing() as connection:
+        with self._database.writing(durable=durable) as connection:
             facts = (call.id, ordinal, call.session, call.turn, transaction.kind)
             row = connection.execute(
                 "INSERT INTO entries "
@@ -196,8 +198,8 @@ class ChangeEntries:
             )
 
     def void(self, entry: int) -> None:
-        """Mark an entry as void: its changes were not made."""
-        with self._database.writing() as connection:
+        """Mark an entry as void: its changes were not made. Durable, or a power failure would complete them."""
+        with self._database.writing(durable=True) as connection:
             connection.execute("UPDATE entries SET state = 'void' WHERE id = ?", (entry,))
 
     def of_call(self, call_id: str) -> list[ChangeEntry]:
@@ -297,6 +299,21 @@ class ChangeEntries:
                 (entry,),
             ).fetchall()
         return list(dict.fromkeys(path_from_column(ref) for row in rows for ref in row if ref is not None))
+
+    def touches_since(self, entry: int, path: str | None = None) -> list[tuple[RecordedTouch, float, str]]:
+        """List the touches of applied and unfinished entries after the given one, of a path or all, in order.
+
+        With each come the time and the coverage of its entry.
+        """
+        query = (
+            f"SELECT {TOUCH_COLUMNS}, e.at, e.coverage FROM touches t JOIN entries e ON e.id = t.entry "
+            "WHERE t.entry > ?1 AND e.state IN ('done', 'intent') AND (?2 IS NULL OR t.path = ?2) ORDER BY t.id"
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                query, (entry, None if path is None else path_to_column(path))
+            ).fetchall()
+        return [(_recorded_touch(row), float(row[16]), str(row[17])) for row in rows]
 
     @property
     def has_only_finished_entries(self) -> bool:
@@ -499,19 +516,7 @@ class ChangeEntries:
         query = f"SELECT {TOUCH_COLUMNS} FROM touches t JOIN {entries} e ON e.id = t.entry WHERE {where}"
         with self._database.reading() as connection:
             rows = connection.execute(query, values).fetchall()
-        return [
-            RecordedTouch(
-                r[0],
-                r[1],
-                path_from_column(r[2]),
-                r[3],
-                _recorded_node(*r[4:9]),
-                _recorded_node(*r[9:14]),
-                r[14],
-                r[15],
-            )
-            for r in rows
-        ]
+        return [_recorded_touch(row) for row in rows]
 
 
 def action_of(before: object, after: object) -> Literal["created", "changed", "deleted"]:
@@ -519,6 +524,12 @@ def action_of(before: object, after: object) -> Literal["created", "changed", "d
     if before is None:
         return "created"
     return "deleted" if after is None else "changed"
+
+
+def _recorded_touch(row: Sequence[Any]) -> RecordedTouch:
+    number, entry, path, temporary = row[:4]
+    before, after = _recorded_node(*row[4:9]), _recorded_node(*row[9:14])
+    return RecordedTouch(number, entry, path_from_column(path), temporary, before, after, row[14], row[15])
 
 
 def _recorded_node(

@@ -132,6 +132,8 @@ SCHEMA_VERSION = 1
 SQLITE_BUSY_SECONDS = 30.0
 PRIVATE_FILE_MODE = 0o600
 WAL_SUFFIXES = ("-wal", "-shm")
+# A power failure can lose records of calls since the last durable transaction. Changes are recorded durably.
+_SYNC_SOME_COMMITS, _SYNC_EVERY_COMMIT = "PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL"
 CHECKPOINT_WRITES = 400
 """Number of transactions after which the write-ahead log is checkpointed."""
 
@@ -162,6 +164,11 @@ CREATE TABLE touches (
 );
 CREATE INDEX touches_by_entry ON touches (entry);
 CREATE INDEX touches_by_path ON touches (path, id);
+CREATE TABLE file_syncs ( -- one row
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  boot TEXT NOT NULL, -- in which files are written without a sync; empty if each is synced
+  entry INTEGER NOT NULL -- the files of this entry and all before it are on disk
+);
 CREATE TABLE reversals (entry INTEGER NOT NULL, touch INTEGER NOT NULL, PRIMARY KEY (entry, touch)) WITHOUT ROWID;
 CREATE TABLE accepted_hunks (
   path TEXT NOT NULL, hunk TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (path, hunk)
@@ -307,8 +314,11 @@ class Database:
         return self.peeking()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Provide a connection in a transaction, which is committed at the end or rolled back on an exception."""
+    def writing(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """Provide a connection in a transaction, which is committed at the end or rolled back on an exception.
+
+        A `durable` transaction and all before it are on disk when it is committed. One inside another is not.
+        """
         with self._lock:
             self.catch_up()
             with self._convert_sqlite_errors():
@@ -318,13 +328,16 @@ class Database:
                 if connection.in_transaction:
                     yield connection
                     return
-                self._begin(connection)
+                self._begin(connection, durable=durable)
                 try:
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
                     self._roll_back(connection)
                     raise
+                finally:
+                    if durable:
+                        connection.execute(_SYNC_SOME_COMMITS)
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
         """Return a copy of what was committed since a position; everything if the log was restarted since."""
@@ -348,13 +361,15 @@ class Database:
         self._file.seek(0)
         return self._file.readall()
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
+    def _begin(self, connection: sqlite3.Connection, *, durable: bool) -> None:
         self._writes += 1
         if self._writes >= CHECKPOINT_WRITES:
             # A failed checkpoint is tried again later; if the disk fails, BEGIN below reports it.
             with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
+        if durable:
+            connection.execute(_SYNC_EVERY_COMMIT)
         connection.execute("BEGIN IMMEDIATE")
 
     def close(self) -> None:
@@ -499,8 +514,7 @@ def _prepared_connection(path: str) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # `_begin` runs checkpoints
-        # A power failure can lose the newest records, but no file content, which the host syncs itself.
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(_SYNC_SOME_COMMITS)
         connection.execute("PRAGMA cache_size = -8192")
         version = _schema_version(connection) or _create_tables(connection)
         if version != SCHEMA_VERSION:
