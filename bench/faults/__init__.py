@@ -4,7 +4,7 @@ Each operation runs once to record its calls. Then it runs once for each call an
 it: no room, an input/output error, an interruption, too many open files, a half of a read or write; once, or from
 there on for good. Afterwards the fault is over: the tree is old or new, the answer was true, the next call works,
 the operation can be made, taken back and made again, and a new process finds all in order. And the clock jumps
-back at each moment at which it is read.
+back at each moment at which it is read. With `--power-cut`, the power fails instead, see `power_cut`.
 """
 
 import argparse
@@ -39,6 +39,7 @@ from bench.faults.failing_syscalls import (
     run_with_fault,
 )
 from bench.faults.operations import OPERATIONS
+from bench.faults.power_cut import run_power_cuts
 from bench.faults.scene import Operation, Scene, Tree, judged, judged_after_restart, without_temporary
 from bench.figures import Figure
 
@@ -74,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--point", help="one point, as it is told: INDEX:WHAT or INDEX:WHAT:stays")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--power-cut", action="store_true", help="only cut the power, at every point of some calls"
+    )
     parser.add_argument("--told", action="store_true", help="say what every point came to")
     parser.add_argument(
         "--tried", type=Path, help="a file of points that were right: they are not run again"
@@ -82,12 +86,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> Iterable[Figure]:
     points = options.points or (QUICK_POINTS if options.quick else None)
+    if options.power_cut or options.quick:
+        yield from _cut_power(options, points)
+    if options.power_cut:
+        return
     chosen = [each for each in OPERATIONS if not options.operation or each.name in options.operation]
     total, wrong, seen = 0, 0, Counter[str]()
     problems: list[str]
     tried = _read_tried(options.tried)
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
+    with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder:
         for operation in chosen:
             recorded = record(operation, Path(folder))
             faults = recorded.faults()
@@ -119,6 +126,22 @@ def run(options: argparse.Namespace) -> Iterable[Figure]:
     for what, count in sorted(seen.items()):
         yield Figure(name=f"injection points: {what}", value=count, unit="")
     yield Figure(name="wrong", value=wrong, unit="", goal=0)
+
+
+def _cut_power(options: argparse.Namespace, points: int | None) -> Iterable[Figure]:
+    with tempfile.TemporaryDirectory(dir=_memory_folder()) as folder:
+        yield from run_power_cuts(
+            Path(folder),
+            only=options.operation or (),
+            points=points,
+            draw=lambda scenario, cut: random.Random(
+                f"{options.seed} {scenario} {cut.point} {cut.how}"
+            ).random(),
+        )
+
+
+def _memory_folder() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def _read_tried(file: Path | None) -> dict[tuple[str, str], bool]:

@@ -23,7 +23,8 @@ from typing import Literal, NamedTuple
 from bench.children import drained, run_child
 from handtools.host.sandbox.runners.seccomp import AUDIT_ARCHITECTURES
 
-ARM, DISARM = "/handtools-faults/arm", "/handtools-faults/disarm"
+MARKS = "/handtools-faults/"
+ARM, DISARM = f"{MARKS}arm", f"{MARKS}disarm"
 """Links that are never there: a child that reads one says that its calls are counted from here, or no more."""
 MAX_SECONDS = 90.0
 Where = Literal["fd", "path", "at"]
@@ -149,10 +150,28 @@ class Observed:
     hung: bool = False
 
 
-def run_with_fault(action: Callable[[], bytes], below: str, fault: Fault | None) -> Observed:
+class HeldCall(NamedTuple):
+    """A call of the child that is about to happen: its arguments, and how to read the child's memory and paths."""
+
+    name: str
+    path: str
+    arguments: list[int]
+    child: int
+    memory: int
+    path_of: Callable[[Kind], str]
+    """Returns the path that an argument of the call names."""
+
+
+def run_with_fault(
+    action: Callable[[], bytes],
+    below: str,
+    fault: Fault | None,
+    note: Callable[[HeldCall], None] | None = None,
+) -> Observed:
     """Fork, run an action, and let calls on files below a folder fail; an action reports with its bytes.
 
     The child calls `hold_calls` when its preparations are done, then reads ARM and DISARM around what is counted.
+    Each counted call is passed to `note` before it happens, and so is every link below MARKS that the child reads.
     """
     ours, theirs = socket.socketpair()
     told, tell = os.pipe()
@@ -164,7 +183,7 @@ def run_with_fault(action: Callable[[], bytes], below: str, fault: Fault | None)
         run_child(lambda: os.write(tell, action()))
     theirs.close()
     os.close(tell)
-    watch = _Watch(child, os.fsencode(below), fault)
+    watch = _Watch(child, os.fsencode(below), fault, note)
     try:
         with ours:
             _, fds, _, _ = socket.recv_fds(ours, 1, 1)
@@ -213,8 +232,10 @@ def mark(moment: str) -> None:
 class _Watch:
     """The parent's side: answers the calls of one child."""
 
-    def __init__(self, child: int, below: bytes, fault: Fault | None) -> None:
-        self._child, self._below, self._fault = child, below, fault
+    def __init__(
+        self, child: int, below: bytes, fault: Fault | None, note: Callable[[HeldCall], None] | None
+    ) -> None:
+        self._child, self._below, self._fault, self._note = child, below, fault, note
         self._armed = False
         self.observed = Observed([], [])
 
@@ -268,6 +289,11 @@ class _Watch:
         path = self._path(kind, arguments, memory)
         if path in {ARM.encode(), DISARM.encode()}:
             self._armed = path == ARM.encode()
+        is_mark = path.startswith(MARKS.encode())
+        if self._note and (is_mark or (self._armed and path.startswith(self._below))):
+            path_of = lambda kind: os.fsdecode(self._path(kind, arguments, memory))  # noqa: E731
+            self._note(HeldCall(name, os.fsdecode(path), arguments, self._child, memory, path_of))
+        if is_mark:
             return 0, -errno.ENOENT
         if not self._armed or not path.startswith(self._below):
             return None

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Scene:
     store: WorkspaceStore = field(init=False)
     memory: dict[str, Any] = field(default_factory=dict)
     """What an operation's preparation leaves for it."""
+    boot: str = "first boot"
+    """The boot of the machine. The folders are in memory, but the journal is said to be on a disk."""
 
     @property
     def root(self) -> Path:
@@ -66,7 +68,7 @@ class Scene:
 
     def open(self) -> None:
         """Open a toolbox, as a new process would."""
-        workspace = local_workspace(self.root, state=self.state)
+        workspace = replace(local_workspace(self.root, state=self.state), boot=self.boot)
         policy = Policy(defaults=DEFAULTS | {"run": "allow"})
         self.box = Toolbox(CODING, workspace=workspace, policy=policy)
 

@@ -10,6 +10,8 @@ import pytest
 from bench.faults import attempt, record, run
 from bench.faults.failing_syscalls import ARM, DISARM, Fault, hold_calls, mark, run_with_fault
 from bench.faults.operations import OPERATIONS
+from bench.faults.power_cut import SCENARIOS, cuts, harm_of
+from bench.faults.power_cut import record as record_log
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="machine: not Linux"),
@@ -100,7 +102,14 @@ def test_after_a_fault_all_is_old_or_new_and_goes_on(tmp_path, operation, what, 
 
 def test_a_run_that_goes_on_does_not_try_a_point_again(tmp_path):
     given = argparse.Namespace(
-        quick=False, operation=["list"], points=1, point=None, seed=1, told=False, tried=tmp_path / "tried"
+        quick=False,
+        operation=["list"],
+        points=1,
+        point=None,
+        seed=1,
+        told=False,
+        tried=tmp_path / "tried",
+        power_cut=False,
     )
 
     def points():
@@ -111,6 +120,14 @@ def test_a_run_that_goes_on_does_not_try_a_point_again(tmp_path):
     assert len(rows.splitlines()) == 1
     assert points() == 1
     assert given.tried.read_text() == rows
+
+
+def test_a_power_cut_loses_neither_an_answered_change_nor_its_undo(tmp_path):
+    [edit] = [each for each in SCENARIOS if each.name == "edit"]
+    recorded = record_log(edit, tmp_path / "place")
+    answered = [cut for cut in cuts(recorded.log) if cut.answered]
+    harm = [harm_of(cut, edit, recorded, tmp_path / "place") for cut in answered[:12]]
+    assert harm == [[]] * 12
 
 
 def test_a_second_handle_fails_only_for_too_many(tmp_path):

@@ -278,6 +278,7 @@ class Database:
         self._file: FileIO | None = None
         self._writes = 0
         self._reads_only = False
+        self._syncs_commits = False
 
     def catch_up(self) -> None:
         """Write the queued records, unless a transaction is open."""
@@ -335,9 +336,6 @@ class Database:
                 except BaseException:
                     self._roll_back(connection)
                     raise
-                finally:
-                    if durable:
-                        connection.execute(_SYNC_SOME_COMMITS)
 
     def copied_since(self, position: JournalPosition) -> JournalCopy:
         """Return a copy of what was committed since a position; everything if the log was restarted since."""
@@ -368,8 +366,9 @@ class Database:
             with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._writes = 0
-        if durable:
-            connection.execute(_SYNC_EVERY_COMMIT)
+        if durable != self._syncs_commits:
+            connection.execute(_SYNC_EVERY_COMMIT if durable else _SYNC_SOME_COMMITS)
+            self._syncs_commits = durable
         connection.execute("BEGIN IMMEDIATE")
 
     def close(self) -> None:
@@ -418,6 +417,7 @@ class Database:
         if self._connection is None:
             try:
                 self._connection = self._connect_or_heal()
+                self._syncs_commits = False
             except OSError as failure:
                 raise _as_host_error(self.path, failure) from failure
             self._reads_only = _reads_only(self._connection)
