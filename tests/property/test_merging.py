@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handtools.text import lines
-from handtools.text.diffs.three_way_merge import three_way_merge
+from handtools.text.diffs.three_way_merge import changed_line_ranges, take_shown_changes, three_way_merge
 
 rows = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n"]), max_size=12)
 texts = rows.map("".join) | st.text(st.sampled_from("ab\r\n"), max_size=20)
@@ -55,3 +55,25 @@ def test_taking_one_side_of_every_conflict_leaves_no_marker(
         assert block == (f"<<<<<<< ours\n{conflict.ours}=======\n{conflict.theirs}>>>>>>> theirs\n")
         text[conflict.line - 1 : conflict.end_line] = lines.split_lines(conflict.ours)
     assert not any(row.startswith(("<<<<<<<", "=======", ">>>>>>>")) for row in text)
+
+
+odd_rows = st.lists(st.sampled_from(["a\n", "b\n", "c\r\n", "d\r", "é\n", "}\n"]), max_size=10).map("".join)
+
+
+@given(odd_rows, odd_rows, st.lists(st.tuples(st.integers(1, 6), st.integers(1, 11)), max_size=3))
+def test_of_a_change_only_shown_lines_become_known(known, current, shown):
+    before, after = known.encode(), current.encode()
+    learned = take_shown_changes(before, after, shown)
+    assert take_shown_changes(before, after, [(1, len(after) + 1)]) == after
+    assert take_shown_changes(before, after, []) == before
+    # What is known afterwards and differs from the file is what was known before.
+    assert set(learned.splitlines()) <= set(before.splitlines()) | set(after.splitlines())
+    assert take_shown_changes(learned, after, [(1, len(after) + 1)]) == after
+
+
+@given(odd_rows, odd_rows)
+def test_ones_own_change_of_a_known_text_becomes_known(before, after):
+    learned = take_shown_changes(
+        before.encode(), after.encode(), changed_line_ranges(before.encode(), after.encode())
+    )
+    assert learned == after.encode()

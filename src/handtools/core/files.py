@@ -65,7 +65,19 @@ class Files(Protocol):
         ...
 
     async def last_read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file as this agent last read them, or None if they were not stored."""
+        """Return the bytes of a file as this agent was last shown them, or None if they were not stored.
+
+        Lines that no call showed are as they were when the agent was first shown a part of the file.
+        """
+        ...
+
+    async def mark_shown(
+        self, path: str, data: bytes, shown: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        """Record that the result shows a file, or with `shown` only these ranges of its lines.
+
+        `data` are the file's bytes as read. Reading a file does not count as showing it.
+        """
         ...
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:

@@ -475,7 +475,7 @@ class Executor:
         settled = bounded.with_fields(usage=CallUsage(run.seconds, estimate_tokens(text), len(text)))
         strictest = run.gate.strictest
         verdict, rule = (strictest.verdict, strictest.rule) if strictest else ("", "")
-        record = CallRecord(call, settled, run.started, time.time(), run.files.read_nodes, verdict, rule)
+        record = CallRecord(call, settled, run.started, time.time(), run.files.known_nodes, verdict, rule)
         if later:
             journal.record_later(record)
             return settled

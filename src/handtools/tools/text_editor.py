@@ -121,7 +121,10 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     shown = rows[first - 1 : last]
     details.file_content = _content_for_details("".join(shown))
     text = lines.render_numbered_lines(shown, first) if rows else ""
-    if most is not None and len(text) > most:
+    cut = most is not None and len(text) > most
+    seen = [] if cut else None if len(shown) == len(rows) else [(first, last)]
+    await ctx.files.mark_shown(params.path, draft.before or b"", seen)
+    if most is not None and cut:
         note = f"\n(Cut after {most:,} of {len(text):,} characters: use `view_range` for the rest.)"
         text = text[:most] + note
     return Result(f"Here is {params.path} with line numbers:\n{text}\n", details)

@@ -18,7 +18,7 @@ from handtools.text.diffs.unified_diff import (
 )
 from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
 from handtools.text.lines import count_lines
-from handtools.text.truncation import clip_text
+from handtools.text.truncation import ClippedText, clip_text
 
 MAX_BYTES = 10_000_000
 WRITTEN_DIFF_SHOWN_LINES = 60
@@ -97,9 +97,14 @@ async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[b
     seen = await ctx.files.last_read_bytes(params.path)
     before = await ctx.files.read(params.path)
     if seen is not None and seen != before:
+        shown = _diff_since_read(params.path, seen, before)
+        if not shown.clipped:
+            await ctx.files.mark_shown(params.path, before)
         raise Stale(
-            f"`{params.path}` changed since you last saw it.\n{_diff_since_read(params.path, seen, before)}",
-            hint="Include those changes and write again, or edit the file.",
+            f"`{params.path}` changed since you last saw it.\n{shown.text}",
+            hint="Read the file, include its changes and write again."
+            if shown.clipped
+            else "Include those changes and write again, or edit the file.",
         )
     unseen = "" if seen is not None or not before else _unseen_text(before)
     return before, unseen
@@ -110,15 +115,14 @@ def _unseen_text(before: bytes) -> str:
     return f" You had not read the {what} that you replaced; `undo` restores them."
 
 
-def _diff_since_read(path: str, seen: bytes, before: bytes) -> str:
-    if is_binary(seen) or is_binary(before):
-        return ""
-    diff = without_surrogates(
-        diff_without_carriage_returns(unified_diff(path, decode(seen).body, decode(before).body))
-    )
+def _diff_since_read(path: str, seen: bytes, before: bytes) -> ClippedText:
+    """Return the diff of a file that was changed since the agent saw it; empty if it is binary."""
+    binary = is_binary(seen) or is_binary(before)
+    was, now = ("" if binary else decode(data).body for data in (seen, before))
+    diff = without_surrogates(diff_without_carriage_returns(unified_diff(path, was, now)))
     return clip_text(
         diff, max_lines=WRITTEN_DIFF_SHOWN_LINES, max_bytes=WRITTEN_DIFF_SHOWN_LINES * 100, keep="head"
-    ).text
+    )
 
 
 def _encoded_content(params: WriteParams, before: bytes | None) -> bytes:

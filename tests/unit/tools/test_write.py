@@ -113,3 +113,100 @@ async def test_overwriting_what_was_not_read_is_said():
     await box.call("read", {"path": "b"})
     result = await box.call("write", {"path": "b", "content": "x", "mode": "overwrite"})
     assert "had not read" not in result.text
+
+
+FORTY = "".join(f"line {n}\n" for n in range(1, 41)).encode()
+
+
+def changed_by_a_person(box, after):
+    files = box.workspace.files
+    files.perform(files.plan([Change.of("a", before=files.files["a"], after=after)]))
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("edit", {"path": "a", "old_string": "not there at all", "new_string": "x"}),
+        ("edit", {"path": "a", "old_string": "line 2\n", "new_string": "LINE 2\n"}),
+        ("multi_edit", {"path": "a", "edits": [{"old_string": "line 2\n", "new_string": "LINE 2\n"}]}),
+        ("patch", {"patch": "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n line 1\n-line 2\n+LINE 2\n"}),
+        ("read", {"path": "a", "limit": 3}),
+        ("read", {"path": "a", "start_line": 39, "end_line": 40}),
+        ("grep", {"pattern": "line 1"}),
+        ("edit_and_undo", {}),
+    ],
+    ids=["failed edit", "edit", "multi_edit", "patch", "read 1-3", "read 39-40", "grep", "undo"],
+)
+async def test_a_line_that_a_person_added_and_no_call_showed_is_not_written_over(tool, args):
+    box = memory_toolbox({"a": FORTY})
+    await box.call("read", {"path": "a"})
+    changed_by_a_person(box, FORTY + b"by a person\n")
+    if tool == "edit_and_undo":
+        await box.call("edit", {"path": "a", "old_string": "line 2\n", "new_string": "LINE 2\n"})
+        await box.call("undo", {"name": "a"})
+    else:
+        await box.call(tool, args)
+    overwrite = {"path": "a", "content": "mine\n", "mode": "overwrite"}
+    refused = await box.call("write", overwrite)
+    assert refused.fault.code == "stale", refused.text
+    assert "+by a person" in refused.text
+    assert "LINE 2" not in refused.text
+    assert box.workspace.files.files["a"].endswith(b"by a person\n")
+    # The diff showed it: now it is seen.
+    assert (await box.call("write", overwrite)).ok
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": "a"},
+        {"path": "a", "start_line": 41},
+        {"path": "a", "view": "changes"},
+        {"path": "a", "start_line": -1},
+    ],
+)
+async def test_a_line_that_a_read_showed_may_be_written_over(args):
+    box = memory_toolbox({"a": FORTY})
+    await box.call("read", {"path": "a"})
+    changed_by_a_person(box, FORTY + b"by a person\n")
+    assert (await box.call("read", args)).ok
+    assert (await box.call("write", {"path": "a", "content": "mine\n", "mode": "overwrite"})).ok
+
+
+async def test_a_line_that_a_person_deleted_is_seen_where_the_lines_around_it_are_shown():
+    for shown, ok in (((18, 19), False), ((20, 22), False), ((19, 20), True)):
+        box = memory_toolbox({"a": FORTY})
+        await box.call("read", {"path": "a"})
+        changed_by_a_person(box, FORTY.replace(b"line 20\n", b""))
+        await box.call("read", {"path": "a", "start_line": shown[0], "end_line": shown[1]})
+        done = await box.call("write", {"path": "a", "content": "mine\n", "mode": "overwrite"})
+        assert done.ok == ok, shown
+
+
+async def test_a_change_after_a_part_was_read_is_not_written_over():
+    box = memory_toolbox({"a": FORTY})
+    await box.call("read", {"path": "a", "limit": 3})
+    changed_by_a_person(box, FORTY + b"by a person\n")
+    refused = await box.call("write", {"path": "a", "content": "mine\n", "mode": "overwrite"})
+    assert refused.fault.code == "stale"
+
+
+async def test_own_edits_after_a_read_are_known():
+    box = memory_toolbox({"a": FORTY})
+    await box.call("read", {"path": "a"})
+    for number in (2, 30):
+        edit = {"path": "a", "old_string": f"line {number}\n", "new_string": f"LINE {number}\nmore\n"}
+        assert (await box.call("edit", edit)).ok
+    assert (await box.call("write", {"path": "a", "content": "mine\n", "mode": "overwrite"})).ok
+
+
+async def test_a_long_change_must_be_read_before_it_is_written_over():
+    box = memory_toolbox({"a": FORTY})
+    await box.call("read", {"path": "a"})
+    changed_by_a_person(box, FORTY + b"by a person\n" * 100)
+    overwrite = {"path": "a", "content": "mine\n", "mode": "overwrite"}
+    for _ in range(2):
+        refused = await box.call("write", overwrite)
+        assert "Read the file, include its changes and write again." in refused.text
+    await box.call("read", {"path": "a"})
+    assert (await box.call("write", overwrite)).ok

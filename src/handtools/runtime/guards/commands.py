@@ -182,7 +182,9 @@ class GuardedCommands:
 
     def _as_job(self, call: Call) -> "GuardedCommands":
         """Return a copy that records changes under `call`, the one that started the job."""
-        files = replace(self.files, call=call, held=frozenset(), recorded_changes=[], read_nodes={})
+        files = replace(
+            self.files, call=call, held=frozenset(), recorded_changes=[], read_nodes={}, known_nodes={}
+        )
         return replace(self, call=call, files=files)
 
     def _is_approval_needed(self, delta: tuple[Change, ...], *, review: bool) -> bool:

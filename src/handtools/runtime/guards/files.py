@@ -25,7 +25,7 @@ from handtools.core.files import FileFacts, GitNamedPath
 from handtools.core.search import SearchScope
 from handtools.core.skills import SKILL_SCHEME, Skill, SkillFileList
 from handtools.runtime.approval.gate import ApprovalGate
-from handtools.runtime.journal.change_entries import Transaction
+from handtools.runtime.journal.change_entries import MAX_SEEN_BYTES, Transaction
 from handtools.runtime.journaled_transactions import (
     commit_transaction,
     lock_keys,
@@ -34,6 +34,7 @@ from handtools.runtime.journaled_transactions import (
     recover_transactions,
 )
 from handtools.runtime.workspace import Workspace
+from handtools.text.diffs.three_way_merge import changed_line_ranges, take_shown_changes
 from handtools.text.paths import parse_path_spec, similar_names
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ class GuardedFiles:
     linked: dict[str, int] = field(default_factory=dict)
     """Number of other hard links to each replaced file; they keep the old content."""
     read_nodes: dict[str, Node] = field(default_factory=dict)
-    """Files that the agent read in this call, by located path; recorded when the call ends."""
+    """Files that were read in full in this call, by located path."""
+    known_nodes: dict[str, Node] = field(default_factory=dict)
+    """Files as the agent knows them after this call, by located path; recorded when the call ends."""
     hints: dict[str, str] = field(default_factory=dict)
     """Cached hints for missing paths, because both the tool and the executor ask and each takes a search."""
 
@@ -258,12 +261,23 @@ class GuardedFiles:
             return False
 
     async def last_read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file as this agent last read them, or None if they are not stored."""
-        return (
-            None
-            if path.startswith(READ_ONLY_SCHEMES)
-            else await to_thread.run_sync(self._bytes_last_seen, path)
-        )
+        """Return the bytes of a file as this agent was last shown them, or None if they are not stored."""
+        if path.startswith(READ_ONLY_SCHEMES):
+            return None
+        return await to_thread.run_sync(lambda: self._known_bytes(self.workspace.files.locate(path)))
+
+    async def mark_shown(
+        self, path: str, data: bytes, shown: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        """Record that the result shows a file, or with `shown` only these ranges of its lines."""
+        if path.startswith(READ_ONLY_SCHEMES):
+            return
+        located = path if path in self.read_nodes else self.workspace.files.locate(path)
+        node = self.workspace.recent.node(located, data)
+        if shown is None:
+            self.known_nodes[located] = node
+        else:
+            await to_thread.run_sync(self._learn, located, node, shown)
 
     async def apply(self, changes: ChangeSet) -> RecordedChanges:
         """Apply changes: check the policy, ask if needed, check that files are as last read, write, and record."""
@@ -396,7 +410,32 @@ class GuardedFiles:
             if change.after is not None and change.after.kind == "file" and not change.after.held:
                 self.read_nodes[change.path] = change.after
                 self.workspace.recent.keep(change.path, change.after)
+                self._learn_own_change(change.path, change.before, change.after)
         return done
+
+    def _learn_own_change(self, path: str, before: Node | None, after: Node) -> None:
+        """Record a file as the agent changed it; what someone else changed in it stays unseen."""
+        known = self.known_nodes.get(path)
+        digest = (
+            self.workspace.journal.entries.seen_digest(self.call, path) if known is None else known.digest
+        )
+        if (
+            digest is None
+            or before is None
+            or before.kind != "file"
+            or before.held
+            or digest == before.digest
+        ):
+            self.known_nodes[path] = after
+        else:
+            self._learn(path, after, changed_line_ranges(before.data, after.data))
+
+    def _learn(self, located: str, node: Node, shown: Sequence[tuple[int, int]]) -> None:
+        """Record that the agent knows some lines of a file as they are now, and the others as before."""
+        known = self._known_bytes(located)
+        if known is not None and known != node.data and len(node.data) <= MAX_SEEN_BYTES:
+            node = Node("file", take_shown_changes(known, node.data, shown))
+        self.known_nodes[located] = node
 
     def _read(self, located: str, *, start: int, size: int | None) -> bytes:
         data = self.workspace.files.read(located, start=start, size=size)
@@ -405,9 +444,9 @@ class GuardedFiles:
         seen = self.read_nodes[located] = self.workspace.recent.node(located, data)
         return seen.data
 
-    def _bytes_last_seen(self, path: str) -> bytes | None:
-        entries = self.workspace.journal.entries
-        return entries.seen_bytes(self.call, self.workspace.files.locate(path))
+    def _known_bytes(self, located: str) -> bytes | None:
+        known = self.known_nodes.get(located)
+        return known.data if known else self.workspace.journal.entries.seen_bytes(self.call, located)
 
     def _of_skill(self, path: str, start: int, size: int | None) -> bytes:
         name, inner = split_skill_path(path)

@@ -489,12 +489,20 @@ class ChangeEntries:
         waiting = self._database.behind.queued_read(call, path)
         if waiting is not None:
             return waiting.data if len(waiting.data) <= MAX_SEEN_BYTES else None
-        key = (call.session_key, call.agent, path)
-        row = self._database.peek(f"SELECT digest FROM read_files WHERE {READ_FILE_CONDITION}", key)
-        if row is None:
+        digest = self.seen_digest(call, path)
+        if digest is None:
             return None
         with self._database.peeking() as connection:
-            return self._blobs.get(connection, str(row[0]))
+            return self._blobs.get(connection, digest)
+
+    def seen_digest(self, call: Call, path: str) -> str | None:
+        """Return the digest of a path's content as the agent last read it, or None if that is not stored."""
+        waiting = self._database.behind.queued_read(call, path)
+        if waiting is not None:
+            return waiting.digest if len(waiting.data) <= MAX_SEEN_BYTES else None
+        key = (call.session_key, call.agent, path)
+        row = self._database.peek(f"SELECT digest FROM read_files WHERE {READ_FILE_CONDITION}", key)
+        return None if row is None else str(row[0])
 
     def accept_hunk(self, path: str, hunk: str) -> None:
         """Record that the user accepted a hunk in a review."""

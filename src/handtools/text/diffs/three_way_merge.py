@@ -1,6 +1,6 @@
 """Three-way merge of two changed texts with their common base, by lines, with conflict markers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from handtools.text import lines
@@ -133,6 +133,31 @@ def edit_overlapping_theirs(base: list[str], ours: list[str], theirs: list[str])
             if start <= stop and begin <= end and not same:
                 return edit
     return None
+
+
+def take_shown_changes(known: bytes, current: bytes, shown: Iterable[tuple[int, int]]) -> bytes:
+    """Return a known text with those of its changes that are within shown lines of the current text.
+
+    `shown` are ranges of line numbers, both ends included. A deletion is seen if the lines around it are.
+    """
+    # Latin-1 keeps all bytes of any encoding.
+    old, new = (lines.split_lines(side.decode("latin-1")) for side in (known, current))
+    ranges, taken, done = list(shown), [], 0
+    for edit in diff_line_edits(old, new):
+        above, below = edit.start_b + 1, edit.end_b
+        if edit.start_b == edit.end_b:
+            above, below = max(edit.start_b, 1), min(edit.start_b + 1, len(new))
+        seen = any(first <= above and below <= last for first, last in ranges)
+        taken += old[done : edit.start_a]
+        taken += new[edit.start_b : edit.end_b] if seen else old[edit.start_a : edit.end_a]
+        done = edit.end_a
+    return "".join([*taken, *old[done:]]).encode("latin-1")
+
+
+def changed_line_ranges(before: bytes, after: bytes) -> list[tuple[int, int]]:
+    """Return the line numbers of changes in `after`, each with the line above and the line below it."""
+    edits = diff_line_edits(*(lines.split_lines(side.decode("latin-1")) for side in (before, after)))
+    return [(edit.start_b, edit.end_b + 1) for edit in edits]
 
 
 def _new_lines_of_edit(rows: list[str], edit: LineEdit) -> list[str]:

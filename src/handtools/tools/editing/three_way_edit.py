@@ -6,7 +6,7 @@ overlap the differences, or if the differences are an earlier version of the sam
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from handtools.text import lines
 from handtools.text.diffs import three_way_merge
@@ -43,7 +43,8 @@ def checked_against_seen(
     ):
         return outcome
     first = lines.line_number_at(line_index.text, outcome.spans[0].start) - 1
-    return refusals.refuse_stale(line_index, first, first + lines.count_lines(old))
+    stale = refusals.refuse_stale(line_index, first, first + lines.count_lines(old))
+    return replace(stale, hint="Read the file again, then send the edit.", suggestion=None)
 
 
 def merge_edit_of_seen_text(

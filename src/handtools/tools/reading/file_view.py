@@ -154,6 +154,13 @@ class FileViewRequest:
         if self.view == "map":
             return await self._map_view()
         data = await self._read_bytes()
+        result = await self._view_of(data)
+        if len(data) <= WHOLE_TEXT_BYTES:
+            await self.ctx.files.mark_shown(path, data, _shown_ranges(result.facts))
+        return result
+
+    async def _view_of(self, data: bytes) -> FileViewResult:
+        path = self.target_spec.path
         binary = is_binary(data)
         kind = self.ctx.media.kind(path, data)
         shown_as_such = (kind == "notebook" and self.view == "auto") or (
@@ -391,6 +398,16 @@ class FileViewRequest:
             if facts is not None and facts.kind == "folder":
                 hint = "List it, or read it with view=map to see its definitions."
             raise WrongKind(other.message, hint=hint) from None
+
+
+def _shown_ranges(facts: ViewFacts) -> list[tuple[int, int]] | None:
+    """Return the lines of the file that a view shows; None for all of it."""
+    if facts.view == "changes" or not facts.total_lines:
+        return [] if facts.clipped else None
+    if facts.start_line <= 1 and facts.end_line >= facts.total_lines:
+        return None
+    as_lines = facts.view == "text" or (facts.view == "symbol" and not facts.clipped)
+    return [(facts.start_line, facts.end_line)] if as_lines else []
 
 
 def _minified_note(lines: list[str]) -> str:

@@ -283,26 +283,24 @@ async def test_near_names_are_looked_up_for_two_missing_paths_of_a_call():
     assert "Did you mean b/one.py? Did you mean b/two.py? Look elsewhere." in text
 
 
-@pytest.mark.parametrize(
-    ("wanted", "is_known"),
-    [
-        ({}, True),
-        ({"size": 7}, True),
-        ({"size": 6}, False),
-        ({"size": 4}, False),
-        ({"start": 2}, False),
-    ],
-    ids=["whole", "more than there is", "perhaps not all", "the beginning", "the end"],
-)
-async def test_only_what_was_read_to_its_end_is_known_as_last_read(wanted, is_known):
+@pytest.mark.parametrize("is_shown", [True, False])
+async def test_only_what_was_shown_is_known_and_not_what_was_read(is_shown):
+    @tool(effects=("read",))
+    async def look(ctx: Context, params: PartParams) -> Result[PartParams]:
+        """Read a file."""
+        data = await ctx.files.read(params.path)
+        if is_shown:
+            await ctx.files.mark_shown(params.path, data)
+        return Result("looked", params)
+
     @tool(effects=("read",))
     async def recall(ctx: Context, params: PartParams) -> Result[PartParams]:
         """Tell what was last read."""
         return Result(f"{await ctx.files.last_read_bytes(params.path)}", params)
 
-    box = memory_toolbox({"f": b"abcdef"}, tools=[part, recall])
-    assert (await box.call("part", wanted)).ok
-    assert (await box.call("recall", {})).text == ("b'abcdef'" if is_known else "None")
+    box = memory_toolbox({"f": b"abcdef"}, tools=[look, recall])
+    assert (await box.call("look", {})).ok
+    assert (await box.call("recall", {})).text == ("b'abcdef'" if is_shown else "None")
 
 
 class LookParams(BaseModel):
