@@ -111,6 +111,16 @@ def dominant_ending(text: str) -> str:
     return "\r\n" if pairs >= returns else "\r"
 
 
+def uniform_ending(text: str) -> str | None:
+    """Return the line ending that all lines of a text have; None if they are mixed."""
+    if "\r" not in text:
+        return "\n"
+    returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
+    if pairs == returns == feeds:
+        return "\r\n"
+    return "\r" if not feeds else None
+
+
 def convert_line_ends(text: str, end: str) -> str:
     """Convert every line ending of a text to `end`."""
     if "\r" not in text:

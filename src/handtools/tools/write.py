@@ -7,7 +7,15 @@ from pydantic.json_schema import SkipJsonSchema
 
 from handtools.core.changes import Change, ChangeSet
 from handtools.core.context import Context
-from handtools.core.errors import AlreadyExists, InvalidInput, NotFound, Stale, TooLarge, WrongKind
+from handtools.core.errors import (
+    AlreadyExists,
+    InvalidInput,
+    NotFound,
+    Stale,
+    TooLarge,
+    ToolError,
+    WrongKind,
+)
 from handtools.core.result import Result
 from handtools.core.tool import tool
 from handtools.text.diffs.unified_diff import (
@@ -17,11 +25,18 @@ from handtools.text.diffs.unified_diff import (
     unified_diff,
 )
 from handtools.text.encoding import Unencodable, decode, is_binary, without_surrogates
-from handtools.text.lines import count_lines
+from handtools.text.line_end_settings import (
+    is_root_editorconfig,
+    line_end_of_editorconfig,
+    line_end_of_git_attributes,
+)
+from handtools.text.lines import convert_line_ends, count_lines, uniform_ending
 from handtools.text.truncation import ClippedText, clip_text
 
 MAX_BYTES = 10_000_000
 WRITTEN_DIFF_SHOWN_LINES = 60
+_MAX_SETTINGS_BYTES = 100_000
+_LINE_END_NAMES = {"\r\n": "CRLF", "\r": "CR"}
 
 
 class WriteParams(BaseModel):
@@ -50,7 +65,8 @@ class WriteDetails(BaseModel):
 async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
     """Write a whole file."""
     before, unseen = await _replaced_bytes_and_note(ctx, params)
-    after = _encoded_content(params, before)
+    content, kept = await _with_line_ends(ctx, params, before)
+    after = _encoded_content(params.path, content, before)
     if len(after) > MAX_BYTES:
         raise TooLarge(
             f"{len(after):,} bytes exceed the limit of {MAX_BYTES:,}.",
@@ -70,12 +86,12 @@ async def write(ctx: Context, params: WriteParams) -> Result[WriteDetails]:
         created=before is None,
         bytes=len(after),
         diff=without_surrogates(
-            dedent_diff_content(diff_without_carriage_returns(unified_diff(path, was, params.content)))
+            dedent_diff_content(diff_without_carriage_returns(unified_diff(path, was, content)))
         ),
-        first_changed_line=first_changed_line(was or "", params.content),
+        first_changed_line=first_changed_line(was or "", content),
     )
     verb = "Created" if details.created else "Replaced"
-    return Result(f"{verb} {path} ({len(after):,} bytes).{unseen}", details)
+    return Result(f"{verb} {path} ({len(after):,} bytes{kept}).{unseen}", details)
 
 
 async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[bytes | None, str]:
@@ -125,16 +141,55 @@ def _diff_since_read(path: str, seen: bytes, before: bytes) -> ClippedText:
     )
 
 
-def _encoded_content(params: WriteParams, before: bytes | None) -> bytes:
+async def _with_line_ends(ctx: Context, params: WriteParams, before: bytes | None) -> tuple[str, str]:
+    """Give the content the line endings of the file that it replaces, or that the project sets for a new one.
+
+    Return it with a note if they are not line feeds. Content with carriage returns stays as it is.
+    """
+    if "\n" not in params.content or "\r" in params.content:
+        return params.content, ""
+    if before is None:
+        end = await _line_end_for_new_file(ctx, ctx.files.shown_path(params.path))
+    else:
+        end = None if is_binary(before) else uniform_ending(decode(before).body)
+    if end in (None, "\n"):
+        return params.content, ""
+    return convert_line_ends(params.content, end), f", {_LINE_END_NAMES[end]} line endings"
+
+
+async def _line_end_for_new_file(ctx: Context, path: str) -> str | None:
+    """Return the line ending that `.gitattributes` or else `.editorconfig` files set for a path."""
+    by_editorconfig, above_counts = None, True
+    folder, _, name = path.rpartition("/")
+    while True:
+        attributes = await _text_if_there(ctx, f"{folder}/.gitattributes" if folder else ".gitattributes")
+        if end := line_end_of_git_attributes(attributes, name):
+            return end
+        if above_counts:
+            settings = await _text_if_there(ctx, f"{folder}/.editorconfig" if folder else ".editorconfig")
+            by_editorconfig = by_editorconfig or line_end_of_editorconfig(settings, name)
+            above_counts = not is_root_editorconfig(settings)
+        if not folder:
+            return by_editorconfig
+        folder, _, last = folder.rpartition("/")
+        name = f"{last}/{name}"
+
+
+async def _text_if_there(ctx: Context, path: str) -> str:
+    try:
+        return decode(await ctx.files.read(path, size=_MAX_SETTINGS_BYTES)).body
+    except ToolError:
+        return ""
+
+
+def _encoded_content(path: str, content: str, before: bytes | None) -> bytes:
     """Encode the text in the encoding of the file that it replaces; raises if that is not possible."""
     try:
         if before is not None and not is_binary(before):
             source = decode(before)
             # The encoder adds the file's BOM, so drop one in the content.
-            return source.encode(params.content.removeprefix("\ufeff") if source.bom else params.content)
-        return params.content.encode()
+            return source.encode(content.removeprefix("\ufeff") if source.bom else content)
+        return content.encode()
     except (Unencodable, UnicodeEncodeError) as failure:
         hint = "Use characters that the file's encoding supports, or convert the file to UTF-8 first."
-        raise InvalidInput(
-            f"The content can't be written to `{params.path}`: {failure}.", hint=hint
-        ) from failure
+        raise InvalidInput(f"The content can't be written to `{path}`: {failure}.", hint=hint) from failure

@@ -210,3 +210,49 @@ async def test_a_long_change_must_be_read_before_it_is_written_over():
         assert "Read the file, include its changes and write again." in refused.text
     await box.call("read", {"path": "a"})
     assert (await box.call("write", overwrite)).ok
+
+
+@pytest.mark.parametrize(("end", "name"), [("\r\n", "CRLF"), ("\r", "CR")])
+async def test_overwriting_keeps_the_line_ends_of_the_file_and_says_so(end, name):
+    before = end.join(["one", "two", ""]).encode()
+    result, files = await write({"a": before}, path="a", content="1\n2\n3\n", mode="overwrite")
+    assert files["a"] == end.join(["1", "2", "3", ""]).encode()
+    assert f"Replaced a ({len(files['a'])} bytes, {name} line endings)." in result.text
+    assert result.details.first_changed_line == 1
+
+
+async def test_content_with_its_own_carriage_returns_and_mixed_files_are_written_as_sent():
+    for before, content in ((b"one\r\n", "1\r\n2\n"), (b"one\r\ntwo\n", "1\n2\n"), (b"one\n", "1\r\n")):
+        result, files = await write({"a": before}, path="a", content=content, mode="overwrite")
+        assert files["a"] == content.encode()
+        assert "line endings" not in result.text
+
+
+async def test_writing_the_same_lines_again_to_a_crlf_file_is_nothing_to_do():
+    result, files = await write({"a": b"one\r\n"}, path="a", content="one\n", mode="overwrite")
+    assert "already has exactly this content" in result.text
+    assert files["a"] == b"one\r\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "end"),
+    [
+        ({".gitattributes": b"*.bat text eol=crlf\n"}, "win/run.bat", b"\r\n"),
+        ({".gitattributes": b"*.bat text eol=crlf\n"}, "win/run.sh", b"\n"),
+        ({".gitattributes": b"* eol=crlf\n", "win/.gitattributes": b"* eol=lf\n"}, "win/run.bat", b"\n"),
+        ({".editorconfig": b"[*]\nend_of_line = crlf\n"}, "win/run.bat", b"\r\n"),
+        (
+            {".editorconfig": b"[*]\nend_of_line = crlf\n", "win/.editorconfig": b"root=true\n"},
+            "win/a",
+            b"\n",
+        ),
+        ({".editorconfig": b"[*]\nend_of_line = crlf\n", ".gitattributes": b"* eol=lf\n"}, "a", b"\n"),
+        ({".editorconfig": b"\xff\xfe\x00"}, "a", b"\n"),
+        ({}, "win/run.bat", b"\n"),
+    ],
+)
+async def test_a_new_file_gets_the_line_ends_that_the_project_sets(settings, path, end):
+    result, files = await write(settings, path=path, content="one\ntwo\n")
+    assert result.ok, result.text
+    assert files[path] == b"one" + end + b"two" + end
+    assert ("CRLF line endings" in result.text) == (end == b"\r\n")

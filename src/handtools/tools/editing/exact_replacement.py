@@ -49,7 +49,7 @@ def replace_exact(
     `repaired` means that `old` is not what was sent: then it is not replaced inside a longer word.
     """
     body = line_index.text
-    end = uniform_ending(body)
+    end = lines.uniform_ending(body)
     if ("\r" in old or "\r" in new) and lines.convert_line_ends(old, "\n") == lines.convert_line_ends(
         new, "\n"
     ):
@@ -127,7 +127,7 @@ def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied 
     Refuses if different line endings hide some of them. Returns None if there are none.
     """
     body = line_index.text
-    mixed = uniform_ending(body) is None
+    mixed = lines.uniform_ending(body) is None
     end = line_index.dominant_line_end
     needle, wanted = lines.convert_line_ends(old, end), lines.convert_line_ends(new, end)
     spans = []
@@ -154,16 +154,6 @@ def _reads_as_replaced(line_index: LineIndex, after: str, old: str, new: str) ->
     """Whether `after` has the lines it should: no occurrence missed, no line ending split or joined."""
     mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
     return lines.convert_line_ends(after, "\n") == line_index.text_with_line_feeds.replace(mine, theirs)
-
-
-def uniform_ending(text: str) -> str | None:
-    """Return the line ending that all lines of a text have; None if they are mixed."""
-    if "\r" not in text:
-        return "\n"
-    returns, feeds, pairs = text.count("\r"), text.count("\n"), text.count("\r\n")
-    if pairs == returns == feeds:
-        return "\r\n"
-    return "\r" if not feeds else None
 
 
 def _inside_words(body: str, spans: list[CharSpan]) -> list[str]:

@@ -22,7 +22,6 @@ from handtools.tools.editing.edit_outcome import (
     Excerpt,
     MatchTier,
 )
-from handtools.tools.editing.exact_replacement import uniform_ending
 from handtools.tools.editing.nearest_lines import find_nearest_lines
 from handtools.tools.editing.normalized_lines import LineIndex, is_blank, substring_offsets
 
@@ -106,7 +105,7 @@ def replace_in_nearest_lines(
 
     Returns None if the place or the meaning of the change is unclear.
     """
-    ending = uniform_ending(line_index.text)
+    ending = lines.uniform_ending(line_index.text)
     if ending is None or len(old) > _LONGEST or len(new) > _LONGEST:
         return None
     window = find_nearest_lines(line_index, "\n".join(old))
