@@ -11,6 +11,7 @@ from handtools.cli.open_workspace import WorkspaceJournal, open_toolbox_at
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import (
     CliCommandError,
+    print_diff,
     print_json,
     print_remark,
     shown_when_slow,
@@ -19,6 +20,7 @@ from handtools.cli.terminal import (
 from handtools.core.undo import PERSON_AGENT_NAME, is_change_number
 from handtools.record.recorded_changes import change_name
 from handtools.text.changed_files import ChangedFile, changed_files_text
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.visible_text import with_visible_characters
 
 if TYPE_CHECKING:
@@ -216,6 +218,8 @@ def _print_undone(
     from rich.text import Text
 
     print_touched(result.changes.touched if result.changes else ())
+    if result.details.diff:
+        print_diff(result.details.diff)
     conflicts = result.details.conflicts
     for kept in conflicts[:MAX_UNDONE_PATHS_LISTED]:
         told = with_visible_characters(f"{kept.path}: {kept.reason}")
@@ -240,7 +244,12 @@ def print_touched(touched: "Sequence[TouchedPath]") -> None:
     """Print what an undo did to each path, or to each folder if there are many paths."""
     from rich.text import Text
 
-    done = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]
+    every = [ChangedFile(UNDO_VERBS[each.action], each.path) for each in touched]
+    done = [each for each in every if not enclosing_git_folder(each.path)]
+    if git := changed_files_text([each for each in every if enclosing_git_folder(each.path)]):
+        stdout_console().print(
+            Text.assemble(("restored ", "green"), with_visible_characters(git)), soft_wrap=True
+        )
     for verb, path in done if len(done) <= MAX_UNDONE_PATHS_LISTED else ():
         stdout_console().print(
             Text.assemble((f"{verb:<9}", "green"), with_visible_characters(path)), soft_wrap=True

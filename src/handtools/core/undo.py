@@ -61,6 +61,8 @@ class UndoOutcome:
     """What the undo did to each restored path, for example `deleted` if the undone call had created it."""
     changed_at: float | None = None
     """Time of the undone change, if a single path was undone, in seconds since the epoch."""
+    diff: str = ""
+    """What changed in the text files that remain, as a short diff."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from handtools.record.recorded_changes import ACTION_SIGNS, change_name, net_dif
 from handtools.runtime.approval.questions import claim_reply
 from handtools.runtime.journal import Journal, LoggedCall
 from handtools.runtime.journal.running_calls import STALE_SECONDS, RunningCall
+from handtools.text.changed_files import ChangedFile, changed_files_text
+from handtools.text.git_config import enclosing_git_folder
 from handtools.text.terminal_emulator import decode_output, plain_output
 from handtools.text.visible_text import visible_line
 
@@ -457,7 +459,10 @@ async def _preview_revert(
         planned = await revert("call", change, merge=merge, dry_run=True)
     except ToolError as refused:
         return RevertOutcome(ok=False, text=str(refused))
-    rows = [f"{PLANNED_VERBS[each.action]} {each.path}" for each in planned.touched]
+    files = [ChangedFile(PLANNED_VERBS[each.action], each.path) for each in planned.touched]
+    rows = [f"{verb} {path}" for verb, path in files if not enclosing_git_folder(path)]
+    git = changed_files_text([each for each in files if enclosing_git_folder(each.path)])
+    rows += [f"restore {git}"] if git else []
     rows += [f"keep {conflict.path}: {conflict.reason}" for conflict in planned.conflicts]
     text = "\n".join(["It would", *(f"  {row}" for row in rows)]) if rows else "It would change nothing."
     kept = tuple(conflict.path for conflict in planned.conflicts)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal
 
 from anyio import to_thread
@@ -38,16 +39,21 @@ from handtools.runtime.policy.change_rules import judge_reversal
 from handtools.runtime.review import ChangeReview, plan_rejection
 from handtools.runtime.workspace import Workspace
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
-from handtools.text.encoding import decode, is_binary
+from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
+from handtools.text.encoding import decode, is_binary, without_surrogates
 from handtools.text.git_config import enclosing_git_folder
 from handtools.text.lines import convert_line_ends
 from handtools.text.paths import folders_above
+from handtools.text.truncation import clip_text
 
 MAX_RESTORED_FILE_BYTES = 64 << 20
 """Size in bytes up to which a backed-up file is copied to restore a version."""
 
 
 _NAMING_HINT = "Send the number of a change; the result of each change ends with it."
+MAX_DIFFED_FILES, MAX_DIFFED_FILE_BYTES = 5, 1 << 20
+SHOWN_DIFF_LINES, SHOWN_DIFF_BYTES = 30, 2_000
+"""Limits of the diff in the result of an undo."""
 REPLACER_SEARCH_CHANGES = 20
 """How many of a path's newest changes are searched for the call that removed a text."""
 
@@ -119,9 +125,9 @@ class GuardedHistory:
             tuple(sorted(changes, key=change_apply_order)), f"restore version {number}"
         )
         if dry_run:
-            return _outcome(None, restored_changes, ())
+            return self._outcome(None, restored_changes, ())
         done = await self.files.apply_transaction(Transaction(restored_changes, exact=True))
-        return _outcome(done, restored_changes, ())
+        return self._outcome(done, restored_changes, ())
 
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
@@ -138,7 +144,7 @@ class GuardedHistory:
         changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         transaction = Transaction(changes, reverts=tuple(plan.reverts), exact=True)
         done = await self.files.land(transaction, question=question)
-        return _outcome(done, changes, tuple(plan.conflicts))
+        return self._outcome(done, changes, tuple(plan.conflicts))
 
     async def find_removing_call(self, path: str, text: str) -> TextRemovingCall | None:
         """Return the recorded call that removed a text from a file, or None."""
@@ -156,6 +162,16 @@ class GuardedHistory:
                     return TextRemovingCall(call_id, logged.tool, journal.calls.count_since(logged))
         return None
 
+    def _outcome(
+        self, recorded: RecordedChanges | None, changes: ChangeSet, conflicts: tuple[UndoConflict, ...]
+    ) -> UndoOutcome:
+        touched = tuple(TouchedPath(each.path, action_of(each.before, each.after)) for each in changes)
+        edited = (each for each in changes if _is_short_text(each.before) and _is_short_text(each.after))
+        hides = self.files.gate.policy.hides
+        shown = (each for each in edited if not enclosing_git_folder(each.path) and not hides(each.path))
+        entry, diff = recorded.entry if recorded else None, _short_diff(shown)
+        return UndoOutcome(entry, changes.paths, conflicts, touched, diff=diff)
+
     async def _revert(
         self, recorded_touches: Sequence[RecordedTouch], options: "ReversalOptions"
     ) -> UndoOutcome:
@@ -167,11 +183,11 @@ class GuardedHistory:
             return UndoOutcome(None, (), conflicts)
         planned_changes = ChangeSet(tuple(plan.changes), options.note)
         if options.dry_run:
-            return _outcome(None, planned_changes, conflicts)
+            return self._outcome(None, planned_changes, conflicts)
         reverts = tuple(dict.fromkeys(touch for touches in plan.reverts.values() for touch in touches))
         changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         done = await self.files.land(Transaction(changes, options.kind, reverts), question=question)
-        return _outcome(done, changes, conflicts)
+        return self._outcome(done, changes, conflicts)
 
     async def _revert_within(
         self, touch: RecordedTouch, path: str, options: "ReversalOptions"
@@ -186,10 +202,10 @@ class GuardedHistory:
             return UndoOutcome(None, (), tuple(plan.conflicts))
         planned_changes = ChangeSet(tuple(plan.changes), options.note)
         if options.dry_run:
-            return _outcome(None, planned_changes, tuple(plan.conflicts))
+            return self._outcome(None, planned_changes, tuple(plan.conflicts))
         changes, question = await to_thread.run_sync(self._judged_changes, planned_changes)
         done = await self.files.land(Transaction(changes, "undo"), question=question)
-        return _outcome(done, changes, tuple(plan.conflicts))
+        return self._outcome(done, changes, tuple(plan.conflicts))
 
     def _resolved_scope(
         self, scope: UndoScope, name: str, action: Literal["undo", "redo"]
@@ -531,11 +547,22 @@ def _keep_used_folders(workspace: Workspace, plan: ReversalPlan) -> None:
             )
 
 
-def _outcome(
-    recorded: RecordedChanges | None, changes: ChangeSet, conflicts: tuple[UndoConflict, ...]
-) -> UndoOutcome:
-    touched = tuple(TouchedPath(each.path, action_of(each.before, each.after)) for each in changes)
-    return UndoOutcome(recorded.entry if recorded else None, changes.paths, conflicts, touched)
+def _short_diff(changes: Iterable[Change]) -> str:
+    """Return the beginning of the diff of changed text files."""
+    nodes = ((each.path, each.before, each.after) for each in islice(changes, MAX_DIFFED_FILES))
+    diff = "".join(
+        unified_diff(path, decode(before.data).body, decode(after.data).body)
+        for path, before, after in nodes
+        if before and after
+    )
+    shown = diff_without_carriage_returns(without_surrogates(diff))
+    return clip_text(shown, max_lines=SHOWN_DIFF_LINES, max_bytes=SHOWN_DIFF_BYTES, keep="head").text
+
+
+def _is_short_text(node: Node | None) -> bool:
+    if node is None or node.kind != "file" or not node.known or node.bytes > MAX_DIFFED_FILE_BYTES:
+        return False
+    return not is_binary(node.data)
 
 
 def _has_different_refs(node: Node | None, other_node: Node | None) -> bool:

@@ -61,6 +61,8 @@ class UndoDetails(BaseModel):
     """Paths in `restored` that were removed, because the undone call had created them."""
     conflicts: list[ConflictingFile] = []
     versions: list[int] = []
+    diff: str = ""
+    """The beginning of the diff that the undo made."""
 
     @property
     def failed(self) -> bool:
@@ -104,6 +106,7 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
         restored=list(undone.restored),
         removed=[each.path for each in undone.touched if each.action == "deleted"],
         conflicts=conflicts,
+        diff=undone.diff,
     )
     return Result(_result_text(undone, dry_run=params.dry_run), details)
 
@@ -151,4 +154,4 @@ def _result_text(undone: UndoOutcome, *, dry_run: bool) -> str:
             "To restore a file that can't be merged, list its versions with scope=path, action=versions, "
             "then send version=N. That can be undone, too."
         )
-    return "\n".join(rows)
+    return "\n".join([*rows, undone.diff] if undone.diff else rows)

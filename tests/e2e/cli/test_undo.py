@@ -137,3 +137,15 @@ def test_no_command_ends_with_a_traceback_while_a_server_still_starts(shell, tmp
     assert (written.code, undone.code, shell.text("a.py")) == (0, 0, None)
     assert "pyright" in written.out
     assert "Traceback" not in written.err + undone.err
+
+
+@pytest.mark.usefixtures("commands_allowed")
+def test_a_commit_that_is_undone_is_one_line(shell):
+    shell.call(
+        "bash", command="git init -q -b main . && git config user.email a@b && git config user.name a"
+    )
+    commit = "echo one > a.txt && git add a.txt && git commit -qm first"
+    shell.call("bash", command=commit)
+    undone = shell.run("undo")
+    assert undone.code == 0, undone
+    assert undone.out == "restored git: branch main\nremoved  a.txt\n"

@@ -81,6 +81,21 @@ async def test_a_redo_makes_a_change_again_that_a_person_had_reverted_before_its
     assert box.workspace.files.files["a"] == b"x"
 
 
+async def test_an_undo_answers_with_a_short_diff_of_what_remains():
+    box = memory_toolbox({"a": b"one\n"})
+    await edited(box, "a", "one", "two")
+    result = await undone(box)
+    assert result.text == "Restored a.\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-two\n+one\n(Change 2.)"
+    assert result.details.diff in result.text
+    await box.call(Call(tool="write", args={"path": "new", "content": "x"}, session="s"))
+    assert (await undone(box)).text == "Removed new.\n(Change 4.)"
+    many = "".join(f"{number}\n" for number in range(500))
+    await box.call(
+        Call(tool="write", args={"path": "a", "content": many, "mode": "overwrite"}, session="s")
+    )
+    assert len((await undone(box)).text.splitlines()) < 40
+
+
 async def test_versions_of_anything_but_a_path_are_refused():
     result = await memory_toolbox().call("undo", {"scope": "call", "name": "x", "version": 1})
     assert result.fault.code == "invalid_input"
