@@ -62,7 +62,7 @@ class WorkspaceJournal:
             what = "change" if is_change_number(name) else "call"
             raise CliCommandError(
                 f"No {what} `{name}` is recorded here.",
-                f"`{self.suggested_command('log')}` lists the calls and changes.",
+                f"`{self.suggested_command('log')}` lists the calls.",
             )
         if len(found) > 1:
             listed = ", ".join(self.calls.short(call_id) for call_id in found)

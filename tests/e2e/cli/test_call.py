@@ -77,7 +77,7 @@ def test_what_must_be_asked_ends_pending_and_is_approved_later(shell):
 def test_a_denied_call_changes_nothing_and_is_recorded_so(shell):
     call_id = shell.run("call", "write", "path=.envrc", "content=x", "--json").json["call_id"]
     assert [row["call_id"] for row in shell.run("pending", "--json").rows] == [call_id]
-    ran = shell.run("deny", call_id[:8], "-m", "use direnv")
+    ran = shell.run("deny", call_id[:24], "-m", "use direnv")
     assert (ran.code, shell.text(".envrc")) == (0, None)
     shown = shell.run("show", call_id, "--json").json
     assert shown["call"]["status"] == "denied"

@@ -11,7 +11,7 @@ def test_the_log_is_newest_first_and_says_what_was_touched(shell):
     assert [row["tool"] for row in rows] == ["read", "edit", "write"]
     assert rows[1]["changes"] == [{"path": "a.txt", "action": "changed"}]
     table = shell.run("log").out.splitlines()
-    assert table[0].split()[:5] == ["WHEN", "CALL", "TOOL", "TOUCHED", "STATUS"]
+    assert table[0].split()[:6] == ["WHEN", "CALL", "CHANGE", "TOOL", "TOUCHED", "STATUS"]
     assert "error not_found" in table[1]
     assert second[:7] in table[2]
     assert "~a.txt" in table[2]
@@ -44,7 +44,7 @@ def test_the_ids_in_the_log_name_one_call_each(shell):
 def test_show_has_the_arguments_the_result_and_the_diff(shell):
     shell.write("a.txt", "one\n")
     call_id = shell.edit("a.txt", "one", "two", "--session", "s", "--turn", "t")
-    shown = shell.run("show", call_id[:7])
+    shown = shell.run("show", call_id[:24])
     for part in (call_id, "s/t", "old_string: one", "Replaced 1 in a.txt.", "-one\n+two\n"):
         assert part in shown.out
     assert shown.out.count("-one\n") == 1

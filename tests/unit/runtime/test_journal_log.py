@@ -482,7 +482,7 @@ def test_a_change_has_a_number_that_names_its_call():
     call = mine.owned(Call(tool="write", args={}, id=mine.own_id("x")))
     entry = changed(mine, call, written("f"))
     mine.calls.record(call, Result("done", None), 0.0)
-    for name in (str(entry), f"#{entry}", call.id[:9], "x"):
+    for name in (str(entry), f"#{entry}", call.id[:24], "x"):
         assert mine.calls_named(name) == [call.id]
     assert journal.owned_by("you").calls_named(f"#{entry}") == []
     for unknown in ("#99", "", "none"):
