@@ -178,13 +178,15 @@ class BackendCalls:
         return [read, list_, write, replace(bash, run=run)]
 
     def _keep_content_and_describe_path(
-        self, ctx: Context, params: PathParams, looked: PathContent
+        self, ctx: Context, params: PathParams, path_content: PathContent
     ) -> Result[PathDetails]:
-        facts, path = looked.facts, ctx.files.shown_path(params.path)
-        self._taken[ctx.call.id] = replace(looked, real_path=path)
+        facts, path = path_content.facts, ctx.files.shown_path(params.path)
+        self._taken[ctx.call.id] = replace(path_content, real_path=path)
         if facts is None:
             return Result(f"`{path}` does not exist.", PathDetails(path=path))
-        size = f"{len(looked.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
+        size = (
+            f"{len(path_content.entries):,} entries" if facts.kind == "folder" else f"{facts.bytes:,} bytes"
+        )
         return Result(f"{path}: {size}.", PathDetails(path=path, kind=facts.kind, bytes=facts.bytes))
 
 

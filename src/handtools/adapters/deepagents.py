@@ -53,11 +53,11 @@ def path_below_slash(path: str) -> str:
     return without_surrogates(f"/{path}")
 
 
-def ls_result(path: str, result: Result[Any], looked: PathContent | None) -> LsResult:
+def ls_result(path: str, result: Result[Any], path_content: PathContent | None) -> LsResult:
     """Return the entries of a folder, or an error."""
-    if looked is None:
+    if path_content is None:
         return LsResult(error=error_text(result))
-    if looked.facts is None or looked.facts.kind != "folder":
+    if path_content.facts is None or path_content.facts.kind != "folder":
         return LsResult(error=f"`{path}` does not exist or is not a folder.")
     return LsResult(
         entries=[
@@ -67,24 +67,26 @@ def ls_result(path: str, result: Result[Any], looked: PathContent | None) -> LsR
                 size=one.bytes,
                 modified_at=datetime.fromtimestamp(one.modified, UTC).isoformat(),
             )
-            for one in looked.entries
+            for one in path_content.entries
         ]
     )
 
 
 def read_result(
-    path: str, result: Result[Any], looked: PathContent | None, offset: int, limit: int
+    path: str, result: Result[Any], path_content: PathContent | None, offset: int, limit: int
 ) -> ReadResult:
     """Return a range of lines of a text file, a whole binary file as base64, or an error."""
-    if looked is None:
+    if path_content is None:
         return ReadResult(error=error_text(result))
-    if looked.facts is None or looked.facts.kind == "folder":
+    if path_content.facts is None or path_content.facts.kind == "folder":
         return ReadResult(error=f"`{path}` does not exist or is a folder.")
     if limit <= 0:
         return ReadResult(file_data={"content": "", "encoding": "utf-8"}, no_lines_requested=True)
-    if is_binary(looked.data):
-        return ReadResult(file_data={"content": b64encode(looked.data).decode(), "encoding": "base64"})
-    return _line_range_result(split_lines(decode(looked.data).body), max(offset, 0), limit)
+    if is_binary(path_content.data):
+        return ReadResult(
+            file_data={"content": b64encode(path_content.data).decode(), "encoding": "base64"}
+        )
+    return _line_range_result(split_lines(decode(path_content.data).body), max(offset, 0), limit)
 
 
 def _line_range_result(lines: list[str], offset: int, limit: int) -> ReadResult:
@@ -134,16 +136,16 @@ def execute_response(result: Result[Any]) -> ExecuteResponse:
 
 
 def to_file_download_response(
-    path: str, result: Result[Any], looked: PathContent | None
+    path: str, result: Result[Any], path_content: PathContent | None
 ) -> FileDownloadResponse:
     """Return the bytes of a file, or why it can't be downloaded."""
-    if looked is None:
+    if path_content is None:
         return FileDownloadResponse(path, error=_transfer_error_code(result))
-    if looked.facts is None:
+    if path_content.facts is None:
         return FileDownloadResponse(path, error="file_not_found")
-    if looked.facts.kind == "folder":
+    if path_content.facts.kind == "folder":
         return FileDownloadResponse(path, error="is_directory")
-    return FileDownloadResponse(path, content=looked.data)
+    return FileDownloadResponse(path, content=path_content.data)
 
 
 def upload_response(path: str, result: Result[Any]) -> FileUploadResponse:

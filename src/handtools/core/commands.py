@@ -131,7 +131,7 @@ class CommandExit:
     fault: str = ""
     """Why the command could not be started; empty if it ran."""
     discarded: str = ""
-    """Why none of its file changes were applied, although nobody denied them; empty if they were applied."""
+    """Why none of its file changes were applied, although they were not denied; empty if they were applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ _CONVERTED: dict[str, dict[str, Callable[[Any], dict[str, Any]]]] = {
         ),
     },
 }
-"""Parameters of other products by tool, each with the arguments of ours that its value means."""
+"""Parameters of other products by tool, each with the arguments of our tool that its value means."""
 _OF_WRITE = {("edit", "mode"), ("edit", "content")}
 """Parameters that other products' edit tools have for a whole file."""
 

@@ -106,20 +106,20 @@ def _restore(workspace: Workspace, path: str, writes: Sequence[RecordedWrite]) -
 
 
 def _is_left_by_power_failure(
-    found: Node, facts: FileFacts | None, writes: Sequence[RecordedWrite]
+    node_found: Node, facts: FileFacts | None, writes: Sequence[RecordedWrite]
 ) -> bool:
     """Whether a file is as before one of the writes and untouched since, or a part of a recorded version."""
     if facts is None:
         return False
-    earlier = [at for write, at in writes if same_nodes(write.change.before, found)]
-    if earlier and (found.data or found.kind != "file"):
+    earlier = [at for write, at in writes if same_nodes(write.change.before, node_found)]
+    if earlier and (node_found.data or node_found.kind != "file"):
         # If someone has put the old content back, the file was changed after the write was recorded.
         return facts.changed <= max(earlier)
-    return found.kind == "file" and any(
+    return node_found.kind == "file" and any(
         node is not None
         and node.kind == "file"
-        and found.data != node.data
-        and is_partial_copy(found.data, node.data)
+        and node_found.data != node.data
+        and is_partial_copy(node_found.data, node.data)
         and facts.modified <= at + MAX_WRITE_SECONDS
         for write, at in writes
         for node in (write.change.before, write.change.after)

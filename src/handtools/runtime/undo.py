@@ -250,7 +250,7 @@ class GuardedHistory:
             raise _nothing_to_undo(scope, name, undone=bool(named))
         if scope != "path":
             return standing
-        # A formatter's change is an entry of its own, but belongs to the same call.
+        # A formatter's change is a separate entry that belongs to the same call.
         path, call_id = standing[0].path, entries.call_of(standing[0].entry)
         together = [t for t in standing if t.path == path and entries.call_of(t.entry) == call_id]
         return [*together, *self._touches_of_emptied_folders(together[-1])]

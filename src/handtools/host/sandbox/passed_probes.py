@@ -54,7 +54,7 @@ def forget_passed_probes() -> None:
 
 
 def _key(subject: tuple[object, ...]) -> str:
-    installed = state_of(os.stat(__file__))  # another version of ours may use other features
+    installed = state_of(os.stat(__file__))  # another version of handtools may use other features
     return hashlib.sha256(repr((installed, _machine_and_user(), subject)).encode()).hexdigest()
 
 

@@ -59,13 +59,13 @@ class GuardedCommands:
         """Check and run a command, then apply its changes. Approving the changes later does not rerun it."""
         ran = await to_thread.run_sync(self._held_or_prepared, command)
         if not isinstance(ran, FinishedCommand):
-            command, read_only = await self._admitted(*ran)
+            command, read_only_globs = await self._admitted(*ran)
             ran = await self.workspace.commands.run(
                 command,
                 call=self._as_kept,
                 show=self._announce_progress_or_visit,
                 private_globs=self.files.gate.policy.hidden_globs,
-                read_only_globs=read_only,
+                read_only_globs=read_only_globs,
                 is_open=self.files.is_open,
             )
         try:
@@ -84,14 +84,14 @@ class GuardedCommands:
 
     async def start(self, command: Command, description: str) -> Job:
         """Check a command and start it in the background."""
-        command, read_only = await self._admitted(*await to_thread.run_sync(self._prepared, command))
+        command, read_only_globs = await self._admitted(*await to_thread.run_sync(self._prepared, command))
         policy = self.files.gate.policy
         job = await self.workspace.commands.start(
             command,
             call=self._as_kept,
             description=description,
             private_globs=policy.hidden_globs,
-            read_only_globs=read_only,
+            read_only_globs=read_only_globs,
             is_open=self.files.is_open,
             show=self._announce_progress_or_visit,
             settle=partial(self._apply_job_changes, review=command.review),
@@ -140,7 +140,7 @@ class GuardedCommands:
         job = await self.workspace.commands.unpublish(job_id, self.call.session_key, port)
         return _job_with_output_path(job)
 
-    def _read_only(self) -> tuple[PathGlobs, ...]:
+    def _read_only_globs(self) -> tuple[PathGlobs, ...]:
         """The paths that a command without an overlay can't change, because that needs approval."""
         named = tuple(glob_of_path(each.path) for each in self.files.named_by_git(()))
         return (*self.files.gate.policy.read_only_globs, *([PathGlobs(named)] if named else []))
@@ -214,17 +214,19 @@ class GuardedCommands:
             hosts = tuple(dict.fromkeys((*listed, *command.hosts)))
             command = replace(command, network="listed", hosts=hosts)
         kept_in = command.network != "on" and not command.live
-        return CommandRun(command, confined=self.workspace.commands.confined and kept_in), self._read_only()
+        return CommandRun(
+            command, confined=self.workspace.commands.confined and kept_in
+        ), self._read_only_globs()
 
     async def _admitted(
-        self, run: CommandRun, read_only: tuple[PathGlobs, ...]
+        self, run: CommandRun, read_only_globs: tuple[PathGlobs, ...]
     ) -> tuple[Command, tuple[PathGlobs, ...]]:
         """Return a prepared command, with the paths it can't change, if it is allowed or approved."""
         if not self.files.gate.allows(run):
             await self._admit_with_named_files(run)
             # The user may have taken a long time to answer.
-            read_only = await to_thread.run_sync(self._read_only)
-        return run.command, read_only
+            read_only_globs = await to_thread.run_sync(self._read_only_globs)
+        return run.command, read_only_globs
 
     async def _admit_with_named_files(self, run: CommandRun) -> None:
         """Return only if a command, with the current content of the files it names, is allowed or approved.
