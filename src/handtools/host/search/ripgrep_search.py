@@ -8,15 +8,13 @@ symlinks.
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
-
-from anyio import to_thread
 
 from handtools.core.errors import SymlinkInPath
 from handtools.core.search import (
@@ -164,6 +162,9 @@ def _has_line_at(fd: int, line: bytes, offset: int) -> bool:
 
 
 T = TypeVar("T")
+U = TypeVar("U")
+_MatchRecords = tuple[list[tuple[str, bytes]], int]
+"""Match records with their paths, not parsed yet, and the number of binary files."""
 COUNT_ARGS = ("--count-matches", "--with-filename", "--null", "--color=never")
 MAX_OPEN_RECOUNTED, MAX_RECOUNTED = 256, 2_048
 """The most files open at once for recounting, and the most files recounted in total."""
@@ -201,7 +202,7 @@ class RipgrepSearch:
         limit = ["--json", "--max-count", str(most + 1)]
         hit_filter = HitFilter(scope, admit)
 
-        def collect(running: RipgrepRun, stream: IO[bytes]) -> tuple[list[tuple[str, bytes]], int]:
+        def collect(running: RipgrepRun, stream: IO[bytes]) -> _MatchRecords:
             found: list[tuple[str, bytes]] = []
             path, wanted, binary = "", False, 0
             for record in iter_records(stream):
@@ -217,17 +218,19 @@ class RipgrepSearch:
                 elif record.startswith(END_RECORD) and wanted and path != scope.root:
                     # A file named on the command line doesn't count: rg searches it to its end, even if binary.
                     binary += parse_ripgrep_record(record)["binary_offset"] is not None
-            found.sort(key=lambda each: _walk_order(each[0]))
             return found, binary
 
         options = [*limit, *argv.search_args(patterns, self._scope_within_folder(scope), self._root)]
-        (records, binary), gaps = await self._run_by_path(options, scope, collect)
-        found, refused = await to_thread.run_sync(self._confirmed_hits, records)
+        (found, refused, binary), gaps = await self._run_by_path(
+            options, scope, collect, self._confirmed_hits
+        )
         gaps = replace(gaps, binary=binary, capped=gaps.capped or len(found) > most)
         return Hits(tuple(found[:most]), _with_changed(gaps, refused))
 
-    def _confirmed_hits(self, records: Sequence[tuple[str, bytes]]) -> tuple[list[Hit], list[str]]:
-        """Return the confirmed hits of match records, and the paths of unconfirmed ones."""
+    def _confirmed_hits(self, collected: _MatchRecords) -> tuple[list[Hit], list[str], int]:
+        """Return the confirmed hits of match records, the paths of unconfirmed ones, and the binary files."""
+        records, binary = collected
+        records.sort(key=lambda each: _walk_order(each[0]))
         with HitConfirmation(self._root_folder) as confirmed:
             told = [(path, parse_ripgrep_record(record)) for path, record in records]
             found = [
@@ -236,7 +239,7 @@ class RipgrepSearch:
                 if confirmed.holds(path, data)
                 for hit in hits_of_record(path, data)
             ]
-        return found, confirmed.refused
+        return found, confirmed.refused, binary
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
@@ -253,14 +256,13 @@ class RipgrepSearch:
                         running.kill_since_enough_found()
                         break
                     match_counts.append(MatchCount(name, count))
-            match_counts.sort(key=lambda each: _walk_order(each.path))
             return match_counts
 
         options = [*COUNT_ARGS, *argv.search_args(patterns, self._scope_within_folder(scope), self._root)]
         since = (
             time.time_ns() if is_local_filesystem(str(self._root)) else 0
         )  # a network file system uses another machine's clock
-        found, gaps = await self._run_by_path(options, scope, collect)
+        found, gaps = await self._run_by_path(options, scope, collect, _counts_by_path)
         counts = {tally.path: tally.matches for tally in found}
         # A count can't be confirmed like a hit, so files whose folders changed during the search are
         # recounted.
@@ -326,12 +328,27 @@ class RipgrepSearch:
         return replace(scope, root=inside or ".", exclude=anywhere)
 
     async def _run_by_path(
-        self, options: list[str], scope: SearchScope, collect: CollectRipgrepOutput[T]
-    ) -> tuple[T, SearchGaps]:
-        """Run `rg` on all cores. If it finds too much, run it again sorted by path, to get the first matches."""
-        found, gaps = await self._run(options, scope, collect)
-        if gaps.capped:
-            return await self._run(["--sort", "path", *options], scope, collect)
+        self,
+        options: list[str],
+        scope: SearchScope,
+        collect: CollectRipgrepOutput[T],
+        finish: Callable[[T], U],
+    ) -> tuple[U, SearchGaps]:
+        """Run `rg` on all cores. If it finds too much, run it again sorted by path, to get the first matches.
+
+        `finish` makes the result of what was collected, in the same thread.
+        """
+
+        def finish_unless_capped(running: RipgrepRun, stream: IO[bytes]) -> U | None:
+            found = collect(running, stream)
+            return None if running.capped else finish(found)
+
+        def finish_always(running: RipgrepRun, stream: IO[bytes]) -> U:
+            return finish(collect(running, stream))
+
+        found, gaps = await self._run(options, scope, finish_unless_capped)
+        if found is None:
+            return await self._run(["--sort", "path", *options], scope, finish_always)
         return found, gaps
 
     async def _run(
@@ -410,6 +427,10 @@ def _is_internal(path: str, root: str) -> bool:
 def _walk_order(path: str) -> list[bytes]:
     """Return a path's sort key for the order of `rg --sort path`: folder by folder, names as bytes."""
     return os.fsencode(path).split(b"/")
+
+
+def _counts_by_path(counts: list[MatchCount]) -> list[MatchCount]:
+    return sorted(counts, key=lambda each: _walk_order(each.path))
 
 
 def _listed_names(stream: IO[bytes], root: str) -> list[str]:
