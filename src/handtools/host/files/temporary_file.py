@@ -10,7 +10,7 @@ from handtools.core.changes import Node
 from handtools.host.files.change_detection import stat_mark_time
 from handtools.host.files.folder_handle import FolderHandle
 from handtools.host.files.kernel_leases import LeasedFile
-from handtools.host.files.syscalls import copy_xattrs, write_all
+from handtools.host.files.syscalls import copy_xattrs, is_root, write_all
 
 TEMPORARY_PREFIX = ".handtools-"
 _TOKEN_BYTES = 12
@@ -60,7 +60,8 @@ def write_node_under_temporary_name(
 ) -> os.stat_result:
     """Create a file, symlink or folder with the content of `node`; returns its stat result.
 
-    A file gets the owner and attributes of `leased`, the file that it will replace.
+    A file gets the owner and attributes of `leased`, the file that it will replace. What root creates gets
+    the owner of its folder, who would otherwise be unable to change it.
     """
     if node.kind == "file":
         return _create_temporary_file(folder, name, node, leased, synced=synced)
@@ -68,8 +69,10 @@ def write_node_under_temporary_name(
         folder.create_link(name, node.data)
     else:
         folder.create_folder(name)
-        if node.mode is not None:
-            folder.set_mode(name, node.mode)
+    if is_root():
+        folder.set_owner(name, folder.own_stat())
+    if node.kind == "folder" and node.mode is not None:
+        folder.set_mode(name, node.mode)
     return folder.stat(name)
 
 
@@ -83,6 +86,8 @@ def _create_temporary_file(
     try:
         made = os.fstat(fd)
         write_all(fd, node.data)
+        if leased is None and is_root():
+            _copy_owner(folder.own_stat(), made, fd)
         if leased is not None:
             _copy_metadata_to(leased, fd, made, node.mode)
         elif node.mode is not None:

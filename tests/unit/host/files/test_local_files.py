@@ -66,6 +66,19 @@ def test_an_edit_keeps_owner_and_group(file):
     assert (file.stat().st_uid, file.stat().st_gid) == (1234, 4321)
 
 
+@as_root
+@pytest.mark.parametrize(
+    "node", [Node("file", b"new"), Node("file", b"new", 0o750), Node("link", b"target")], ids=str
+)
+def test_what_root_creates_in_a_folder_of_another_user_belongs_to_that_user(tmp_path, node):
+    os.chown(tmp_path, 1234, 4321)
+    files = LocalFiles(tmp_path)
+    files.perform(files.plan([Change("new", None, node)]))
+    made = (tmp_path / "new").lstat()
+    assert (made.st_uid, made.st_gid) == (1234, 4321)
+    assert node.mode is None or stat.S_IMODE(made.st_mode) == node.mode
+
+
 @pytest.mark.linux("extended attributes")
 def test_an_edit_keeps_extended_attributes(file):
     os.setxattr(file, "user.note", b"kept")
