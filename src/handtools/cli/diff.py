@@ -8,7 +8,7 @@ from handtools.cli import completed_values, options
 from handtools.cli.open_workspace import WorkspaceJournal, open_journal_at
 from handtools.cli.terminal import CliCommandError, print_diff, print_json, print_remark, stdout_console
 from handtools.core.errors import ToolError
-from handtools.core.undo import is_change_number
+from handtools.core.undo import LAST_NAME, is_change_number
 from handtools.record.recorded_changes import (
     change_actions_by_path,
     file_changes_of_call,
@@ -136,13 +136,12 @@ def _chosen_touches(
     if nothing matches.
     """
     if name is None:
-        newest = journal.calls.newest_change()
-        if session is None and newest is None:
+        if session in (None, LAST_NAME):
+            session = journal.calls.last_agent_session()
+        if not session:
             raise CliCommandError(
-                "No changes: none were made, or all were undone.",
-                f"`{journal.suggested_command('log')}` lists the calls.",
+                "No changes are recorded.", f"`{journal.suggested_command('log')}` lists the calls."
             )
-        session = session if session is not None else newest.session if newest else ""
         return f"session {session}", _standing_touches(journal.entries.selected("session", session))
     path = _recorded_path(journal, name)
     if path is not None:

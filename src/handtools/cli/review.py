@@ -13,7 +13,7 @@ from handtools.cli.open_workspace import WorkspaceJournal, approve_all, open_jou
 from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewStopped, review_items_of_file
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
-from handtools.core.undo import PERSON_AGENT_NAME, ReviewPoint, is_change_number
+from handtools.core.undo import LAST_NAME, PERSON_AGENT_NAME, ReviewPoint, is_change_number
 from handtools.record.recorded_changes import call_target_summary
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
@@ -189,7 +189,8 @@ def _starting_point(journal: WorkspaceJournal, since: str | None, session: str |
     if since is not None and session is not None:
         raise typer.BadParameter("Give --since or --session, not both.")
     if since is None:
-        return ReviewPoint("session", session if session is not None else _last_session(journal))
+        named = session not in (None, LAST_NAME)
+        return ReviewPoint("session", str(session) if named else journal.calls.last_agent_session())
     if journal.journal.calls_named(since) or is_change_number(since):
         return ReviewPoint("since", journal.find_call_id(since))
     from handtools.host.files.git_repository import commit_time
@@ -199,15 +200,6 @@ def _starting_point(journal: WorkspaceJournal, since: str | None, session: str |
         step = f"`{journal.suggested_command('log')}` lists the calls, `git log` the commits."
         raise CliCommandError(f"`{since}` is neither a recorded call nor a commit.", step)
     return ReviewPoint("time", str(made))
-
-
-def _last_session(journal: WorkspaceJournal) -> str:
-    """The session that made the last change, not counting rejections in a review."""
-    newest = journal.calls.newest_change()
-    if newest is not None and newest.session != REVIEW_SESSION:
-        return newest.session
-    others = [each.name for each in journal.calls.sessions() if each.name != REVIEW_SESSION]
-    return others[0] if others else ""
 
 
 def _ask_about_changes(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[ReviewItem], list[ReviewItem]]":

@@ -1,6 +1,5 @@
 """CLI commands `handtools undo` and `redo`: undo or redo the changes of a call, turn, session or path."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -12,12 +11,11 @@ from handtools.cli.results import EXIT_FAILED, exit_code, print_result
 from handtools.cli.terminal import (
     CliCommandError,
     print_diff,
-    print_json,
     print_remark,
     shown_when_slow,
     stdout_console,
 )
-from handtools.core.undo import PERSON_AGENT_NAME, is_change_number
+from handtools.core.undo import LAST_NAME, PERSON_AGENT_NAME, is_change_number
 from handtools.record.recorded_changes import change_name
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.git_config import enclosing_git_folder
@@ -28,10 +26,7 @@ if TYPE_CHECKING:
 
     from handtools.core.changes import TouchedPath
     from handtools.core.result import Result
-    from handtools.core.undo import UndoScope
-    from handtools.runtime.journal.calls import ChangeAuthor
 
-NEWEST_KEYWORD = "last"
 UNDO_VERBS = {"created": "returned", "changed": "restored", "deleted": "removed"}
 
 MAX_UNDONE_PATHS_LISTED = 40
@@ -51,7 +46,8 @@ TurnOption = Annotated[
 SessionOption = Annotated[
     str | None,
     typer.Option(
-        help="A whole session; `last` is the newest one.", autocompletion=completed_values.complete_sessions
+        help="A whole session; `last` is the last agent's.",
+        autocompletion=completed_values.complete_sessions,
     ),
 ]
 PathOption = Annotated[
@@ -72,15 +68,6 @@ class UndoCommandArguments(NamedTuple):
     turn: str | None
     session: str | None
     path: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class UndoTarget:
-    """What to undo: scope and name for the undo tool, and the command-line arguments that select it."""
-
-    scope: "UndoScope"
-    name: str
-    typed: tuple[str, ...]
 
 
 def undo(
@@ -143,11 +130,11 @@ def _revert(
 
     # yes=True: the user who would be asked for approval has typed this command.
     with open_toolbox_at(workspace, yes=True) as (toolbox, record):
-        words = _undo_target(record, action, arguments)
+        scope, name = _scope_and_name(record, action, arguments)
         args = {
             "action": action,
-            "scope": words.scope,
-            "name": words.name,
+            "scope": scope,
+            "name": name,
             "merge": merge,
             "dry_run": dry_run,
         }
@@ -160,46 +147,41 @@ def _revert(
             result = toolbox.call(call)
         kept = result.details.conflicts if result.ok else []
         if as_json or dry_run or not result.ok:
-            _print_plain(result, call.id, record, words, as_json=as_json)
+            print_result(result, call.id, record, as_json=as_json)
         else:
-            _print_undone(result, record, action, words, versioned=version is not None)
+            _print_undone(result, record, action, versioned=version is not None)
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
-def _undo_target(journal: WorkspaceJournal, action: str, arguments: UndoCommandArguments) -> UndoTarget:
-    """Turn the given options into one undo target; without options, the call that made the newest change.
+def _scope_and_name(
+    journal: WorkspaceJournal, action: str, arguments: UndoCommandArguments
+) -> tuple[str, str]:
+    """Turn the given options into scope and name for the undo tool; without options, the last change.
 
-    Raises `BadParameter` for options that exclude each other, `CliCommandError` if there is nothing to undo.
+    Raises `BadParameter` for options that exclude each other, `CliCommandError` for an unknown call.
     """
     name, turn, session, path = arguments
     if sum(word is not None for word in (name, turn or session, path)) > 1:
-        raise typer.BadParameter("Give only one of ID, --turn, --session and --path.")
+        raise typer.BadParameter("Give only one of CHANGE, --turn, --session and --path.")
     if path is not None:
-        return UndoTarget("path", path, ("--path", path))
-    if name is not None:
-        change = change_name(journal, _call_named(journal, action, name))
-        return UndoTarget("call", change, (change,))
-    newest = journal.calls.newest_change() if action == "undo" else journal.calls.newest_undone()
-    if turn is None and session not in {None, NEWEST_KEYWORD}:
-        return UndoTarget("session", str(session), ("--session", str(session)))
-    if newest is None:
-        step = f"`{journal.suggested_command('log')}` lists the calls."
-        raise CliCommandError(f"There is no change to {action}.", step)
-    return _newest_target(journal, newest, turn, session)
-
-
-def _newest_target(
-    journal: WorkspaceJournal, author: "ChangeAuthor", turn: str | None, session: str | None
-) -> UndoTarget:
-    """The undo target for the newest change: its turn or session if requested, otherwise its call."""
-    within = author.session if session in {None, NEWEST_KEYWORD} else str(session)
+        return "path", path
     if turn is not None:
-        turn = author.turn if turn == NEWEST_KEYWORD else turn
-        return UndoTarget("turn", f"{within}/{turn}", ("--turn", turn, "--session", within))
+        return "turn", f"{session or LAST_NAME}/{turn}"
     if session is not None:
-        return UndoTarget("session", within, ("--session", within))
-    change = change_name(journal, author.call_id)
-    return UndoTarget("call", change, (change,))
+        return "session", session
+    if name is None or name == LAST_NAME:
+        return "last", ""
+    return "call", change_name(journal, _call_named(journal, action, name))
+
+
+def _words_naming(scope: str, name: str) -> tuple[str, ...]:
+    """The command-line arguments that name the same changes again."""
+    if scope == "call":
+        return (name,)
+    if scope == "turn":
+        session, _, turn = name.rpartition("/")
+        return ("--turn", turn, "--session", session)
+    return (f"--{scope}", name)
 
 
 def _call_named(journal: WorkspaceJournal, action: str, name: str) -> str:
@@ -213,9 +195,11 @@ def _call_named(journal: WorkspaceJournal, action: str, name: str) -> str:
 
 
 def _print_undone(
-    result: "Result[Any]", journal: WorkspaceJournal, action: str, target: UndoTarget, *, versioned: bool
+    result: "Result[Any]", journal: WorkspaceJournal, action: str, *, versioned: bool
 ) -> None:
     from rich.text import Text
+
+    words = _words_naming(result.details.scope, result.details.name)
 
     print_touched(result.changes.touched if result.changes else ())
     if result.details.diff:
@@ -231,13 +215,13 @@ def _print_undone(
     if not (result.details.restored or conflicts):
         print_remark("Everything is already in that state; nothing was written.")
     if any(kept.mergeable for kept in conflicts):
-        print_remark(f"To merge instead: {journal.suggested_command(action, *target.typed, '--merge')}")
+        print_remark(f"To merge instead: {journal.suggested_command(action, *words, '--merge')}")
     elif conflicts:
         print_remark(f"To see earlier versions: {journal.suggested_command('versions', conflicts[0].path)}")
     if result.details.restored:
         # Restoring a version is recorded as a change, so undo reverts it.
         other = "undo" if versioned or action == "redo" else "redo"
-        print_remark(f"To {other} this: {journal.suggested_command(other, *target.typed)}")
+        print_remark(f"To {other} this: {journal.suggested_command(other, *words)}")
 
 
 def print_touched(touched: "Sequence[TouchedPath]") -> None:
@@ -257,15 +241,3 @@ def print_touched(touched: "Sequence[TouchedPath]") -> None:
     if len(done) > MAX_UNDONE_PATHS_LISTED:
         told = with_visible_characters(changed_files_text(done))
         stdout_console().print(f"{len(done):,} paths: {told}", soft_wrap=True)
-
-
-def _print_plain(
-    result: "Result[Any]", call_id: str, journal: WorkspaceJournal, target: UndoTarget, *, as_json: bool
-) -> None:
-    from handtools.core.result import result_to_json
-
-    if not as_json:
-        print_result(result, call_id, journal, as_json=False)
-        return
-    about = {"call_id": call_id, "scope": target.scope, "name": target.name}
-    print_json(about | result_to_json(result))

@@ -10,6 +10,9 @@ from handtools.core.changes import TouchedPath
 UndoScope = Literal["last", "call", "since", "turn", "session", "path"]
 """What to undo: the session's last change, a call, a call and all later ones of its session, a turn, …"""
 
+LAST_NAME = "last"
+"""Name of the last change, turn or session."""
+
 PERSON_AGENT_NAME = "person"
 """Agent name recorded for the user's own actions on the command line: undo, redo, review."""
 
@@ -61,6 +64,9 @@ class UndoOutcome:
     """What the undo did to each restored path, for example `deleted` if the undone call had created it."""
     changed_at: float | None = None
     """Time of the undone change, if a single path was undone, in seconds since the epoch."""
+    scope: UndoScope = "last"
+    name: str = ""
+    """What was undone, after `last` was resolved; a change is named by its number."""
     diff: str = ""
     """What changed in the text files that remain, as a short diff."""
 
@@ -83,7 +89,8 @@ class History(Protocol):
     ) -> UndoOutcome:
         """Undo the changes of a call, turn or session, or the last change of a path.
 
-        `dry_run` writes nothing.
+        Without a name, or with `last`, that is the last call or turn of this session, or this session. `dry_run`
+        writes nothing.
         """
         ...
 

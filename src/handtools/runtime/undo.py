@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from anyio import to_thread
 
@@ -23,6 +23,8 @@ from handtools.core.changes import (
 )
 from handtools.core.errors import NotFound, NothingToUndo, ToolError
 from handtools.core.undo import (
+    LAST_NAME,
+    PERSON_AGENT_NAME,
     FileVersion,
     ReviewPoint,
     TextRemovingCall,
@@ -78,6 +80,13 @@ class ReversalOptions:
     kind: ChangeEntryKind = "undo"
 
 
+class _UndoTarget(NamedTuple):
+    """What to undo, as the journal names it: calls by their stored ids."""
+
+    scope: UndoScope
+    name: str
+
+
 @dataclass(slots=True)
 class GuardedHistory:
     """The history port for one call: an undo is checked, approved and recorded like any other change."""
@@ -90,15 +99,17 @@ class GuardedHistory:
     ) -> UndoOutcome:
         """Undo a call, a turn, a session, or the last change to a path; with `dry_run`, change nothing."""
         options = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
-        scope, name = await to_thread.run_sync(self._resolved_scope, scope, name, "undo")
-        touches = await to_thread.run_sync(self._touches_to_undo, scope, name)
-        if scope != "path":
-            return await self._revert(touches, options)
-        at = await to_thread.run_sync(self._made_at, touches[0])
-        located = await to_thread.run_sync(self.workspace.files.locate, name)
+        target = await to_thread.run_sync(self._undo_target, scope, name, "undo")
+        touches = await to_thread.run_sync(self._touches_to_undo, *target)
+        at, located = None, touches[0].path
+        if target.scope == "path":
+            at = await to_thread.run_sync(self._made_at, touches[0])
+            located = await to_thread.run_sync(self.workspace.files.locate, target.name)
         if located != touches[0].path:
-            return replace(await self._revert_within(touches[0], located, options), changed_at=at)
-        return replace(await self._revert(touches, options), changed_at=at)
+            outcome = await self._revert_within(touches[0], located, options)
+        else:
+            outcome = await self._revert(touches, options)
+        return replace(outcome, changed_at=at, scope=target.scope, name=self._name_to_show(target))
 
     async def redo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
@@ -107,9 +118,10 @@ class GuardedHistory:
         options = ReversalOptions(
             f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
         )
-        scope, name = await to_thread.run_sync(self._resolved_scope, scope, name, "redo")
-        touches = await to_thread.run_sync(self._touches_to_redo, scope, name)
-        return await self._revert(touches, options)
+        target = await to_thread.run_sync(self._undo_target, scope, name, "redo")
+        touches = await to_thread.run_sync(self._touches_to_redo, *target)
+        outcome = await self._revert(touches, options)
+        return replace(outcome, scope=target.scope, name=self._name_to_show(target))
 
     async def versions(self, path: str) -> list[FileVersion]:
         """List the recorded versions of a path, newest first."""
@@ -120,14 +132,14 @@ class GuardedHistory:
         """Restore a path to a recorded version; 0 is its state before the first recorded change."""
         changes = await to_thread.run_sync(self._to_version, path, number)
         if not changes:
-            return UndoOutcome(None, (), ())
+            return UndoOutcome(None, (), (), scope="path", name=path)
         restored_changes = ChangeSet(
             tuple(sorted(changes, key=change_apply_order)), f"restore version {number}"
         )
-        if dry_run:
-            return self._outcome(None, restored_changes, ())
-        done = await self.files.apply_transaction(Transaction(restored_changes, exact=True))
-        return self._outcome(done, restored_changes, ())
+        done = None
+        if not dry_run:
+            done = await self.files.apply_transaction(Transaction(restored_changes, exact=True))
+        return replace(self._outcome(done, restored_changes, ()), scope="path", name=path)
 
     async def reject(
         self, point: ReviewPoint, rejected: Mapping[str, Collection[str]], edited: Mapping[str, str]
@@ -207,21 +219,40 @@ class GuardedHistory:
         done = await self.files.land(Transaction(changes, "undo"), question=question)
         return self._outcome(done, changes, tuple(plan.conflicts))
 
-    def _resolved_scope(
-        self, scope: UndoScope, name: str, action: Literal["undo", "redo"]
-    ) -> tuple[UndoScope, str]:
-        """Return scope and name for the journal: `last` becomes a call, and calls are given by their stored id."""
-        journal, session = self.workspace.journal, self.files.call.session
-        if scope in ("call", "since"):
-            return scope, self._call_named(name)
-        if scope != "last":
-            return scope, name
-        calls = journal.calls
-        newest = calls.newest_change(session) if action == "undo" else calls.newest_undone(session)
-        if newest is None:
-            hint = "`handtools log` lists the calls of all sessions."
-            raise NothingToUndo(f"This session has no changes to {action}.", hint=hint)
-        return "call", newest.call_id
+    def _undo_target(self, scope: UndoScope, name: str, action: Literal["undo", "redo"]) -> "_UndoTarget":
+        """Resolve what to undo: `last` and empty names to a call, turn or session, names of calls to their ids."""
+        if scope == "path" or (scope == "session" and name not in ("", LAST_NAME)):
+            return _UndoTarget(scope, name)
+        if scope in ("call", "since") and name not in ("", LAST_NAME):
+            return _UndoTarget(scope, self._call_named(name))
+        calls, by_user = self.workspace.journal.calls, self.files.call.agent == PERSON_AGENT_NAME
+        newest = calls.newest_change if action == "undo" else calls.newest_undone
+        if scope in ("last", "call", "since"):
+            author = newest(None if by_user else self.files.call.session)
+            if author is not None:
+                return _UndoTarget("since" if scope == "since" else "call", author.call_id)
+            raise _nothing_to_do(action, by_user=by_user)
+        session, _, turn = name.rpartition("/") if scope == "turn" else ("", "", "")
+        if session in ("", LAST_NAME):
+            session = self._last_session(action) if by_user else self.files.call.session
+        if scope == "turn" and turn in ("", LAST_NAME):
+            author = newest(session)
+            if author is None:
+                raise _nothing_to_do(action, by_user=by_user)
+            turn = author.turn
+        return _UndoTarget(scope, f"{session}/{turn}" if scope == "turn" else session)
+
+    def _last_session(self, action: Literal["undo", "redo"]) -> str:
+        """Return what `last` means for the user: the last agent's session, or that of the last undone change."""
+        calls = self.workspace.journal.calls
+        undone = calls.newest_undone() if action == "redo" else None
+        return undone.session if undone else calls.last_agent_session()
+
+    def _name_to_show(self, target: "_UndoTarget") -> str:
+        if target.scope not in ("call", "since"):
+            return target.name
+        entries = self.workspace.journal.entries.of_call(target.name)
+        return str(entries[0].id) if entries else target.name
 
     def _call_named(self, name: str) -> str:
         found = self.workspace.journal.calls_named(name)
@@ -592,6 +623,11 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
         else node_bytes(workspace.files, touch.path, node, MAX_RESTORED_FILE_BYTES)
     )
     return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
+
+
+def _nothing_to_do(action: str, *, by_user: bool) -> NothingToUndo:
+    whose = "There is" if by_user else "This session has"
+    return NothingToUndo(f"{whose} no change to {action}.", hint=_NAMING_HINT)
 
 
 def _nothing_to_undo(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:

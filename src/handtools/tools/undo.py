@@ -8,7 +8,7 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.undo import UndoOutcome, UndoScope, is_change_number
+from handtools.core.undo import LAST_NAME, UndoOutcome, UndoScope, is_change_number
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MAX_LISTED_CONFLICTS = 20
@@ -27,7 +27,9 @@ class UndoParams(BaseModel):
         title="What to undo. Default: path if there is a name, otherwise the last change.",
         description="Default: path if there is a name, or last.",
     )
-    name: str = Field("", description="Call number or id, session/turn, session or path.")
+    name: str = Field(
+        "", description="Change number, turn, session or path. Default: this session, or its last."
+    )
     since: str = Field("", title="Instead: undo this change and all later ones of its session.")
     dry_run: bool = Field(default=False, title="Only show what it would do.")
     version: int | None = Field(
@@ -61,6 +63,9 @@ class UndoDetails(BaseModel):
     """Paths in `restored` that were removed, because the undone call had created them."""
     conflicts: list[ConflictingFile] = []
     versions: list[int] = []
+    scope: str = ""
+    name: str = ""
+    """What was undone: a change by its number, a turn, a session or a path."""
     diff: str = ""
     """The beginning of the diff that the undo made."""
 
@@ -106,6 +111,8 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
         restored=list(undone.restored),
         removed=[each.path for each in undone.touched if each.action == "deleted"],
         conflicts=conflicts,
+        scope=undone.scope,
+        name=undone.name,
         diff=undone.diff,
     )
     return Result(_result_text(undone, dry_run=params.dry_run), details)
@@ -117,9 +124,9 @@ def _scope_and_name(params: UndoParams) -> tuple[UndoScope, str]:
         if params.name or params.scope:
             raise InvalidInput("`since` can't be combined.", hint="Leave out `scope` and `name`.")
         return "since", params.since
-    scope = params.scope or ("path" if params.name else "last")
-    if scope != "last" and not params.name:
-        raise InvalidInput(f"scope={scope} needs a `name`.", hint="Send it, or use scope=last.")
+    scope = params.scope or ("path" if params.name not in ("", LAST_NAME) else "last")
+    if scope == "path" and not params.name:
+        raise InvalidInput("scope=path needs a `name`.", hint="Send the path, or use scope=last.")
     return scope, params.name
 
 

@@ -33,7 +33,7 @@ def test_a_file_that_changed_since_is_kept_and_can_be_merged(shell):
     shell.write("a.txt", "one\ntwo\nthree\n")
     call_id = shell.edit("a.txt", "one", "1")
     (shell.folder / "a.txt").write_text("1\ntwo\nthree\nfour\n")
-    kept = shell.run("undo", call_id[:7])
+    kept = shell.run("undo", call_id[:24])
     assert kept.code == 1
     assert kept.out == "kept     a.txt: It changed since then; the changes can be merged.\n"
     assert shell.text("a.txt") == "1\ntwo\nthree\nfour\n"
@@ -112,7 +112,8 @@ def test_every_command_takes_and_prints_the_number_of_a_change(shell):
 def test_an_undo_is_in_the_log_as_a_persons_and_marks_what_it_took(shell):
     shell.write("a.txt", "x")
     answer = shell.run("undo", "--json").json
-    assert (answer["scope"], answer["name"], answer["details"]["restored"]) == ("call", "1", ["a.txt"])
+    details = answer["details"]
+    assert (details["scope"], details["name"], details["restored"]) == ("call", "1", ["a.txt"])
     undo, write = shell.run("log", "--json").rows
     assert (undo["tool"], undo["agent"], write["undone"]) == ("undo", "person", "yes")
     assert "ok · undone" in shell.run("log").out

@@ -362,7 +362,7 @@ async def test_a_session_without_a_change_has_nothing_to_undo_and_nothing_to_red
     await edited(box, "a", "one", "two", session="another")
     for action in ("undo", "redo"):
         refused = await box.call("undo", {"action": action})
-        assert f"This session has no changes to {action}." in refused.text
+        assert f"This session has no change to {action}." in refused.text
 
 
 async def looked_for(box, text):

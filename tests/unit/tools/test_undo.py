@@ -164,7 +164,7 @@ async def test_a_call_is_undone_by_the_start_of_its_id():
     box = memory_toolbox({"a": b"one"})
     call = Call(tool="edit", args={"path": "a", "old_string": "one", "new_string": "two"})
     assert (await box.call(call)).ok
-    assert (await undone(box, scope="call", name=call.id[:7])).details.restored == ["a"]
+    assert (await undone(box, scope="call", name=call.id[:24])).details.restored == ["a"]
 
 
 @pytest.mark.claim("undo.since")
@@ -221,6 +221,31 @@ async def test_the_log_tells_a_redo_and_an_undo_that_kept_every_file():
     ]
 
 
-@pytest.mark.parametrize("scope", ["call", "turn", "session", "path"])
-async def test_what_is_to_be_taken_back_must_be_named(scope):
-    assert (await undone(memory_toolbox(), scope=scope)).fault.code == "invalid_input"
+async def test_only_a_path_must_be_named():
+    assert (await undone(memory_toolbox(), scope="path")).fault.code == "invalid_input"
+
+
+@pytest.mark.parametrize("name", ["", "last"])
+@pytest.mark.parametrize(
+    ("scope", "left"),
+    [
+        ("call", {"a": b"two", "b": b"one", "c": b"two"}),
+        ("turn", {"a": b"two", "b": b"one", "c": b"two"}),
+        ("session", {"a": b"one", "b": b"one", "c": b"two"}),
+    ],
+)
+async def test_without_a_name_the_last_one_of_this_session_is_meant(scope, name, left):
+    box = memory_toolbox({"a": b"one", "b": b"one", "c": b"one"})
+    for path, session, turn in (("a", "s", "1"), ("b", "s", "2"), ("c", "another", "1")):
+        args = {"path": path, "old_string": "one", "new_string": "two"}
+        assert (await box.call(Call(tool="edit", args=args, session=session, turn=turn))).ok
+    assert (await undone(box, scope=scope, name=name)).ok
+    assert box.workspace.files.files == left
+
+
+async def test_a_turn_without_a_session_is_one_of_this_session():
+    box = memory_toolbox({"a": b"one"})
+    args = {"path": "a", "old_string": "one", "new_string": "two"}
+    await box.call(Call(tool="edit", args=args, session="s", turn="7"))
+    result = await undone(box, scope="turn", name="7")
+    assert (result.details.scope, result.details.name, result.details.restored) == ("turn", "s/7", ["a"])

@@ -12,6 +12,7 @@ from handtools.core.call import Call, call_from_json, call_to_json, new_call_id
 from handtools.core.changes import BackupRef, Change, Node
 from handtools.core.commands import CommandExit, CommandOutput, FinishedCommand
 from handtools.core.result import Result, logged_status, result_to_bytes, result_to_json
+from handtools.core.undo import PERSON_AGENT_NAME
 from handtools.runtime.journal.blobs import compress_blob, decompress_blob
 from handtools.runtime.journal.database import Database, path_to_column, rows_of_owner
 from handtools.text.encoding import without_surrogates
@@ -209,6 +210,27 @@ class Calls:
             "AND coalesce(?, e.session) = e.session ORDER BY e.id DESC",
             session,
         )
+
+    def last_agent_session(self) -> str:
+        """Return the session of the newest change by an agent that was not undone, or else of the newest call.
+
+        Calls in the user's name, such as a review, don't count. Empty if there is no session.
+        """
+        by_agent = "NOT EXISTS (SELECT 1 FROM calls c WHERE c.id = e.call_id AND c.agent = ?1)"
+        with self._database.reading() as connection:
+            row = (
+                connection.execute(
+                    f"SELECT e.session FROM {self._entries} e WHERE e.state = 'done' AND e.kind = 'change' "
+                    "AND EXISTS (SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) "
+                    f"AND {by_agent} ORDER BY e.id DESC LIMIT 1",
+                    (PERSON_AGENT_NAME,),
+                ).fetchone()
+                or connection.execute(
+                    f"SELECT session FROM {self._calls} WHERE agent != ? ORDER BY seq DESC LIMIT 1",
+                    (PERSON_AGENT_NAME,),
+                ).fetchone()
+            )
+        return str(row[0]) if row else ""
 
     def newest_undone(self, session: str | None = None) -> ChangeAuthor | None:
         """Return the author of the last undone change (of a session, if given) that was not redone, or None."""
