@@ -115,7 +115,7 @@ class Place:
 
     def rows(self) -> dict[str, Callable[[], object]]:
         """What is timed, by name."""
-        cursor = self.feed.cursor()
+        cursor = self.feed.current_cursor()
         return {
             "read": self.read,
             "list": self.list,
@@ -125,9 +125,9 @@ class Place:
             "edit and undo": self._edit_and_undo,
             "bash": lambda: self._call("bash", next(self._turns), command="true"),
             "start and read": self._start_and_read,
-            "log": lambda: self.feed.page(limit=20),
+            "log": lambda: self.feed.recorded_calls_page(limit=20),
             "sessions": self.feed.sessions,
-            "news of watch": lambda: self.feed.news(cursor),
+            "news of watch": lambda: self.feed.news_since(cursor),
         }
 
     async def _start_and_read(self) -> None:

@@ -28,11 +28,11 @@ class FolderBlobStore:
     def put(self, data: bytes, *, name: str) -> None:
         """Store bytes under a name; does nothing if the name exists already."""
         path = self._path(name)
-        if path.exists():
-            self._sync()  # a process may have been killed between its rename and its sync
-            return
         temporary = self._folder / f".{secrets.token_hex(8)}"
         try:
+            if path.exists():
+                self._sync()  # a process may have been killed between its rename and its sync
+                return
             self._folder.mkdir(0o700, parents=True, exist_ok=True)
             try:
                 _write_durably(temporary, data)
