@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -11,11 +12,8 @@ import anyio
 from handtools.host.workspace_folders import path_in_workspace, workspace_folders
 from handtools.mcp.tool_and_result_json import Json
 from handtools.mcp.tool_calls import ConnectionTools
+from handtools.mcp.tool_request import ClientRefusal, ToolRequest
 from handtools.runtime.policy.rules import Rule
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp_types import CallToolRequestParams
 
 ROOTS_SECONDS = 5.0
 ROOTS_KEY = "roots"
@@ -42,31 +40,29 @@ class ClientRootsEnforcer:
         self._asked = False
         self._lock: anyio.Lock | None = None
 
-    async def call_tool(
-        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
-    ) -> Json:
+    async def call_tool(self, request: ToolRequest) -> Json:
         """Answer `tools/call`, asking for the client's roots first if they are not known."""
-        if not self._asked and _asks_by_result(ctx):
-            told = (params.input_responses or {}).get(ROOTS_KEY)
-            if told is None:
+        if not self._asked and request.is_current_protocol and "roots" in request.capabilities:
+            listed = request.input_response(ROOTS_KEY)
+            if listed is None:
                 return ROOTS_REQUEST
-            self._apply_roots([str(root.uri) for root in getattr(told, "roots", ())])
-            params = params.model_copy(update={"request_state": None, "input_responses": None})
+            self._apply_roots(_root_uris(listed))
+            answers = ("requestState", "inputResponses")
+            params = {key: value for key, value in request.params.items() if key not in answers}
+            request = replace(request, params=params)
         elif not self._asked:
-            await self._ask(ctx)
-        return await self._connection_tools.call_tool(ctx, params)
+            await self._ask(request)
+        return await self._connection_tools.call_tool(request)
 
-    async def changed(self, _ctx: object, _params: object) -> None:
+    def changed(self) -> None:
         """Handle `notifications/roots/list_changed`: ask for the roots again before the next call."""
         self._asked = False
 
-    async def _ask(self, ctx: "ServerRequestContext[Any, Any]") -> None:
+    async def _ask(self, request: ToolRequest) -> None:
         self._lock = self._lock or anyio.Lock()
         async with self._lock:
-            capabilities = ctx.session.client_capabilities
-            able = getattr(capabilities, "roots", None) is not None and ctx.session.can_send_request
             if not self._asked:
-                self._apply_roots(await _list_roots(ctx) if able else [])
+                self._apply_roots(await _list_roots(request))
 
     def _apply_roots(self, uris: list[str]) -> None:
         self._connection_tools.narrow(self._wide, self._rules(uris))
@@ -133,22 +129,17 @@ def _escaped(path: str) -> str:
     return GLOB_SPECIALS.sub(r"\\\1", path)
 
 
-def _asks_by_result(ctx: "ServerRequestContext[Any, Any]") -> bool:
-    """Whether the client has roots and uses the current protocol, where the server asks for them in a result."""
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    able = getattr(ctx.session.client_capabilities, "roots", None) is not None
-    return able and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
-async def _list_roots(ctx: "ServerRequestContext[Any, Any]") -> list[str]:
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import ListRootsRequest, ListRootsResult
-
-    try:
-        found = await ctx.session.send_request(
-            ListRootsRequest(), ListRootsResult, request_read_timeout_seconds=ROOTS_SECONDS
-        )
-    except MCPError:
+async def _list_roots(request: ToolRequest) -> list[str]:
+    if request.send_to_client is None or "roots" not in request.capabilities:
         return []
-    return [str(root.uri) for root in found.roots]
+    try:
+        return _root_uris(await request.send_to_client("roots/list", None, seconds=ROOTS_SECONDS))
+    except ClientRefusal:
+        return []
+
+
+def _root_uris(listed: Json) -> list[str]:
+    match listed:
+        case {"roots": list() as roots}:
+            return [str(root["uri"]) for root in roots if isinstance(root, dict) and "uri" in root]
+    return []

@@ -1,27 +1,24 @@
 """Requests from the MCP server to its client: approval forms (elicitation) and model prompts (sampling)."""
 
-import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from handtools.core.approval import Approval, RememberScope, Reply
 from handtools.core.errors import WrongKind
+from handtools.mcp.tool_request import ClientRefusal, ToolRequest
 from handtools.text.truncation import clip_text
 
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-
 MAX_SAMPLING_TOKENS = 32_000
-_current_request: ContextVar["ServerRequestContext[Any, Any] | None"] = ContextVar("request", default=None)
+_current_request: ContextVar[ToolRequest | None] = ContextVar("request", default=None)
 """The MCP request whose tool call runs in this context. `sample_model` sends its prompts to that client."""
 
 
 @contextmanager
-def set_sampling_request(ctx: "ServerRequestContext[Any, Any]") -> Iterator[None]:
+def set_sampling_request(request: ToolRequest) -> Iterator[None]:
     """Within the block, make `sample_model` send its prompts to the client that made this MCP request."""
-    before = _current_request.set(ctx)
+    before = _current_request.set(request)
     try:
         yield
     finally:
@@ -33,31 +30,18 @@ async def sample_model(prompt: str) -> AsyncIterator[str]:
 
     Raises `WrongKind` if the client does not support sampling or refuses.
     """
-    ctx = _current_request.get()
-    capabilities = ctx.session.client_capabilities if ctx else None
-    if (
-        ctx is None
-        or capabilities is None
-        or capabilities.sampling is None
-        or not ctx.session.can_send_request
-    ):
+    request = _current_request.get()
+    if request is None or request.send_to_client is None or "sampling" not in request.capabilities:
         raise WrongKind("This client does not support MCP sampling.", hint="Use `edit`.")
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import SamplingMessage, TextContent
-
-    message = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
-    with warnings.catch_warnings():
-        # The SDK warns that sampling is deprecated, but it is still what clients support.
-        warnings.simplefilter("ignore")
-        asking = ctx.session.create_message(
-            [message], max_tokens=MAX_SAMPLING_TOKENS, related_request_id=ctx.request_id
-        )
+    message = {"role": "user", "content": {"type": "text", "text": prompt}}
+    params = {"messages": [message], "maxTokens": MAX_SAMPLING_TOKENS}
     try:
-        said = await asking
-    except MCPError as problem:
+        said = await request.send_to_client("sampling/createMessage", params)
+    except ClientRefusal as problem:
         raise WrongKind(f"The client's model did not reply: {problem}.", hint="Use `edit`.") from problem
-    if isinstance(said.content, TextContent):
-        yield said.content.text
+    match said.get("content"):
+        case {"type": "text", "text": str() as text}:
+            yield text
 
 
 APPROVAL_KEY = "approval"
@@ -109,15 +93,34 @@ def approval_form() -> dict[str, Any]:
     }
 
 
+def elicitation_params(approval: Approval) -> dict[str, Any]:
+    """The parameters of an `elicitation/create` request for an approval."""
+    return {"mode": "form", "message": approval_question(approval), "requestedSchema": approval_form()}
+
+
+async def elicit_reply(request: ToolRequest, approval: Approval) -> Reply | None:
+    """Request approval by elicitation during the call, as older protocols do.
+
+    None if the client cancels or fails. Nothing is locked while waiting.
+    """
+    assert request.send_to_client is not None
+    try:
+        form = await request.send_to_client("elicitation/create", elicitation_params(approval))
+    except ClientRefusal:
+        return None
+    return reply_from_form(form, to=approval.fingerprint)
+
+
 def input_required_result(approval: Approval) -> dict[str, Any]:
     """An approval as an MCP result of type `input_required`.
 
     The client shows the form and repeats the call with the user's reply.
     """
-    params = {"mode": "form", "message": approval_question(approval), "requestedSchema": approval_form()}
     return {
         "resultType": "input_required",
-        "inputRequests": {APPROVAL_KEY: {"method": "elicitation/create", "params": params}},
+        "inputRequests": {
+            APPROVAL_KEY: {"method": "elicitation/create", "params": elicitation_params(approval)}
+        },
         "requestState": build_request_state(approval),
     }
 
@@ -127,16 +130,17 @@ def build_request_state(approval: Approval) -> str:
     return f"{approval.call_id}.{approval.fingerprint}"
 
 
-def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: str = "") -> Reply | None:
+def reply_from_form(form: Mapping[str, Any], *, to: str = "") -> Reply | None:
     """Convert a submitted approval form to a `Reply` for the approval with fingerprint `to`.
 
     None if the user cancelled the form.
     """
+    action, content = form.get("action"), form.get("content")
     if action == "decline":
         return Reply(allow=False, fingerprint=to)
     if action != "accept":
         return None
-    filled = content or {}
+    filled = content if isinstance(content, dict) else {}
     remember = APPROVAL_DECISIONS.get(str(filled.get("decision", "")))
     message = str(filled.get("message") or "")
     if remember is None:
@@ -144,12 +148,10 @@ def reply_from_form(action: object, content: Mapping[str, Any] | None, *, to: st
     return Reply(allow=True, remember=remember, fingerprint=to)
 
 
-def can_elicit(capabilities: Any) -> bool:
+def can_elicit(capabilities: Mapping[str, Any]) -> bool:
     """Whether the client supports elicitation by form, which is the default if it names no mode."""
-    asked = getattr(capabilities, "elicitation", None)
-    if asked is None:
-        return False
-    return getattr(asked, "form", None) is not None or getattr(asked, "url", None) is None
+    modes = capabilities.get("elicitation")
+    return modes is not None and ("form" in modes or "url" not in modes)
 
 
 def pending_call_text(approval: Approval) -> str:

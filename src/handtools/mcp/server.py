@@ -12,13 +12,14 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anyio import to_thread
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel, ValidationError
 
 from handtools import __version__
 from handtools.core.call import Call
@@ -29,11 +30,13 @@ from handtools.core.tool import tool
 from handtools.mcp.handshake import SERVER_CAPABILITIES, SERVER_INFO, SERVER_INSTRUCTIONS, SERVER_NAME
 from handtools.mcp.tool_and_result_json import LIST_TTL_MS, Json, mark_result_complete
 from handtools.mcp.tool_calls import ConnectionTools
+from handtools.mcp.tool_request import ClientRefusal, ToolRequest
 from handtools.record.recorded_changes import call_target_summary, file_changes_of_call, undone_state
 from handtools.text.encoding import is_binary, without_surrogates
 from handtools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
     from mcp_types import GetPromptRequestParams, ReadResourceRequestParams
 
     from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
@@ -349,6 +352,50 @@ def _tracing_middleware() -> list[Any]:
     return [OpenTelemetryMiddleware()]
 
 
+def _tool_request(ctx: "ServerRequestContext[Any, Any]") -> ToolRequest:
+    """A `tools/call` request that the SDK received."""
+    session = ctx.session
+    client, capabilities = session.client_params, session.client_capabilities
+    headers = getattr(ctx.request, "headers", None) or {}
+
+    async def report_progress(progress: float, message: str) -> None:
+        await session.report_progress(progress, None, message)
+
+    return ToolRequest(
+        request_id=ctx.request_id,
+        params=dict(ctx.params or {}),
+        client_name=client.client_info.name if client is not None else "",
+        capabilities=capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {},
+        protocol_version=ctx.protocol_version,
+        send_to_client=partial(_send_by_sdk, ctx) if session.can_send_request else None,
+        report_progress=report_progress,
+        header=lambda name: str(headers.get(name) or ""),
+    )
+
+
+async def _send_by_sdk(
+    ctx: "ServerRequestContext[Any, Any]",
+    method: str,
+    params: Json | None,
+    *,
+    seconds: float | None = None,
+) -> Json:
+    from mcp.shared.exceptions import MCPError
+    from mcp.shared.message import ServerMessageMetadata
+    from mcp_types import Request
+
+    try:
+        answer = await ctx.session.send_request(
+            cast("Any", Request[dict[str, Any] | None, str](method=method, params=params)),
+            RootModel[dict[str, Any]],
+            request_read_timeout_seconds=seconds,
+            metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+        )
+    except (MCPError, ValidationError) as problem:
+        raise ClientRefusal(str(problem)) from problem
+    return answer.root
+
+
 def build_mcp_server(
     connection_tools: ConnectionTools[Any], roots: "ClientRootsEnforcer | None" = None
 ) -> MethodRegistry:
@@ -367,10 +414,13 @@ def build_mcp_server(
     from handtools.mcp.remote_toolbox import RemoteMethods, RemoteParams
     from handtools.mcp.server import PromptMethods, ResourceMethods
 
+    async def call_tool(ctx: "ServerRequestContext[Any, Any]", _params: object) -> Json:
+        return await (roots or connection_tools).call_tool(_tool_request(ctx))
+
     registry = MethodRegistry()
     registry.requests |= {
         "tools/list": ServerMethod(PaginatedRequestParams, connection_tools.list_tools),
-        "tools/call": ServerMethod(CallToolRequestParams, connection_tools.call_tool),
+        "tools/call": ServerMethod(CallToolRequestParams, call_tool),
     }
     if connection_tools.journal is None:
         return registry
@@ -387,8 +437,11 @@ def build_mcp_server(
         for name, respond in RemoteMethods(connection_tools).methods().items()
     }
     if roots is not None:
-        registry.requests["tools/call"] = ServerMethod(CallToolRequestParams, roots.call_tool)
+
+        async def change_roots(_ctx: object, _params: object) -> None:
+            roots.changed()
+
         registry.notifications["notifications/roots/list_changed"] = ServerMethod(
-            NotificationParams, roots.changed
+            NotificationParams, change_roots
         )
     return registry

@@ -5,11 +5,11 @@ The toolbox may be on another machine. The journal is used directly only if it i
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import anyio
 import anyio.from_thread
@@ -36,6 +36,7 @@ from handtools.mcp.tool_and_result_json import (
     mark_result_complete,
     tool_list,
 )
+from handtools.mcp.tool_request import ToolRequest
 from handtools.runtime.approval.gate import unattended_reply
 from handtools.runtime.approval.questions import ask_until_settled
 from handtools.runtime.journal import Journal
@@ -44,10 +45,6 @@ from handtools.text.encoding import without_surrogates
 from handtools.text.prometheus import TextMetricRegistry
 from handtools.text.truncation import clip_text
 from handtools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp_types import CallToolRequestParams
 
 
 class CallMetrics:
@@ -83,8 +80,8 @@ class CallMetrics:
         return self._registry.text()
 
 
-ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""The SDK's function that sends a progress notification: progress, total, message."""
+ReportProgress = Callable[[float, str], Awaitable[None]]
+"""Function that sends a progress notification: number and message."""
 
 MAX_UNSENT_PROGRESS = 256
 """Maximum queued progress messages per call. Further ones are dropped, so a slow client can't delay the call."""
@@ -164,7 +161,7 @@ async def _relay_progress(
         async for text in receive:
             count[0] += 1
             shown = clip_text(text, max_lines=PROGRESS_LINES, max_bytes=PROGRESS_BYTES, keep="tail").text
-            await report(float(count[0]), None, without_surrogates(shown))
+            await report(float(count[0]), without_surrogates(shown))
     told.set()
 
 
@@ -262,32 +259,30 @@ class ConnectionTools(Generic[ToolboxT]):
         """Answer `tools/list` with the definitions of the tools that the policy offers."""
         return self.listed
 
-    async def call_tool(
-        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
-    ) -> Json:
+    async def call_tool(self, request: ToolRequest) -> Json:
         """Answer `tools/call`: run it, get approvals, return the result. Errors become text."""
         began = time.perf_counter()
         self.metrics.running += 1
         call_id, status = "", "error"
         try:
-            if params.request_state is not None:
-                call_id = self.journal_call_id(params.request_state.partition(".")[0])
-                result = await self._resume_answered_call(params, call_id)
+            if request.request_state is not None:
+                call_id = self.journal_call_id(request.request_state.partition(".")[0])
+                result = await self._resume_answered_call(request, call_id)
             else:
-                call, chosen = self._call_from_request(ctx, params)
+                call, chosen = self._call_from_request(request)
                 call_id = call.id
-                with set_sampling_request(ctx):
-                    result = await self._run_with_progress(ctx, call, chosen=chosen)
-            result = await self._resume_while_pending(ctx, params, call_id, result)
+                with set_sampling_request(request):
+                    result = await self._run_with_progress(request, call, chosen=chosen)
+            result = await self._resume_while_pending(request, call_id, result)
             status = result.status
             if result.request is not None:
-                return self._pending_response(ctx, params, result.request)
-            return call_result(result, call_id, details=(ctx.meta or {}).get(DETAILS_META_KEY) is True)
+                return self._pending_response(request, result.request)
+            return call_result(result, call_id, details=request.meta.get(DETAILS_META_KEY) is True)
         except HandtoolsError as problem:
             return failure_result(str(problem), call_id)
         finally:
             self.metrics.running -= 1
-            self.count(params.name, status, time.perf_counter() - began)
+            self.count(request.tool, status, time.perf_counter() - began)
 
     def count(self, tool: str, status: str, seconds: float) -> None:
         """Count a finished call in the metrics."""
@@ -333,64 +328,57 @@ class ConnectionTools(Generic[ToolboxT]):
         """The id under which the journal stores a client's call; it keeps the calls of different tokens apart."""
         return call_id if self.journal is None else self.journal.own_id(call_id)
 
-    def _call_from_request(
-        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams"
-    ) -> tuple[Call, bool]:
-        meta: Mapping[str, Any] = ctx.meta or {}
-        args = params.arguments or {}
-        scope = self.scope or _http_header(ctx, "mcp-session-id")
-        key = _http_header(ctx, "idempotency-key")
-        derived_id: DerivedCallId = derive_call_id(meta, ctx.request_id, scope, params.name, args, key=key)
+    def _call_from_request(self, request: ToolRequest) -> tuple[Call, bool]:
+        tool, args, meta = request.tool, request.arguments, request.meta
+        http_session = request.header("mcp-session-id")
+        derived_id: DerivedCallId = derive_call_id(
+            meta,
+            request.request_id,
+            self.scope or http_session,
+            tool,
+            args,
+            key=request.header("idempotency-key"),
+        )
         call_id = self.journal_call_id(derived_id.call_id)
-        session = str(meta.get(SESSION_META_KEY) or _http_header(ctx, "mcp-session-id") or self.session)
-        agent = self.agent or _client_name(ctx)
-        return Call(
-            tool=params.name, args=args, id=call_id, session=session, agent=agent
-        ), derived_id.chosen
+        session = str(meta.get(SESSION_META_KEY) or http_session or self.session)
+        agent = self.agent or request.client_name
+        return Call(tool=tool, args=args, id=call_id, session=session, agent=agent), derived_id.chosen
 
-    async def _run_with_progress(
-        self, ctx: "ServerRequestContext[Any, Any]", call: Call, *, chosen: bool
-    ) -> Result[Any]:
+    async def _run_with_progress(self, request: ToolRequest, call: Call, *, chosen: bool) -> Result[Any]:
         run = partial(self.run, call) if chosen else partial(self._run_under_lock, call)
-        if "progress_token" not in (ctx.meta or {}):
+        if "progressToken" not in request.meta:
             return await run()
         if self.journal is not None and self.journal.calls.recall(call.id) is not None:
             return await run()  # the call has ended: there will be no more progress
-        return await self._progress_relay.follow(call.id, run, ctx.session.report_progress)
+        return await self._progress_relay.follow(call.id, run, request.report_progress)
 
-    async def _resume_answered_call(self, params: "CallToolRequestParams", call_id: str) -> Result[Any]:
+    async def _resume_answered_call(self, request: ToolRequest, call_id: str) -> Result[Any]:
         """Resume the pending call whose approval request the client answers by repeating its request.
 
         Raises `HandtoolsError` if the call is unknown.
         """
         if self.journal is not None and not self.journal.calls.has(call_id):
             raise HandtoolsError("This call is not waiting for approval. Call the tool again.")
-        reply = _reply_in_params(params) if self.asks == "client" else None
-        return await self.attended_toolbox.call(_same_call(params, call_id), reply=reply)
+        reply = _reply_in_request(request) if self.asks == "client" else None
+        return await self.attended_toolbox.call(_same_call(request, call_id), reply=reply)
 
     async def _resume_while_pending(
-        self,
-        ctx: "ServerRequestContext[Any, Any]",
-        params: "CallToolRequestParams",
-        call_id: str,
-        result: Result[Any],
+        self, request: ToolRequest, call_id: str, result: Result[Any]
     ) -> Result[Any]:
         """While a result is pending, get a reply from the client or the policy, and resume the call."""
         result = await ask_until_settled(
-            result, partial(self._reply_to_approval, ctx, params), self.attended_toolbox.resume
+            result, partial(self._reply_to_approval, request), self.attended_toolbox.resume
         )
         if result.request is not None:
             # The call is still pending, or another process answered and finished it.
-            result = await self.attended_toolbox.call(_same_call(params, call_id))
+            result = await self.attended_toolbox.call(_same_call(request, call_id))
         return result
 
-    async def _reply_to_approval(
-        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
-    ) -> Reply | None:
-        if self.asks == "client" and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities):
-            if ctx.session.can_send_request:
-                return await self._first_reply(ctx, approval)
-            if not _form_was_closed(params):
+    async def _reply_to_approval(self, request: ToolRequest, approval: Approval) -> Reply | None:
+        if self.asks == "client" and elicitation_and_sampling.can_elicit(request.capabilities):
+            if request.send_to_client is not None:
+                return await self._first_reply(request, approval)
+            if not _form_was_closed(request):
                 return None
         elif (reply := unattended_reply(self.toolbox.policy)) is not None:
             return reply
@@ -398,12 +386,12 @@ class ConnectionTools(Generic[ToolboxT]):
             return await self.attended_toolbox.answer_from_elsewhere(approval.call_id, only_if_watched=True)
         return None
 
-    async def _first_reply(self, ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
+    async def _first_reply(self, request: ToolRequest, approval: Approval) -> Reply | None:
         """Ask the client's user and any open `watch` or `view`, and return the first reply."""
         replies: list[Reply | None] = []
 
         async def ask_client() -> None:
-            replies.append(await _elicit_reply(ctx, approval))
+            replies.append(await elicitation_and_sampling.elicit_reply(request, approval))
             group.cancel_scope.cancel()
 
         async def ask_watchers() -> None:
@@ -416,69 +404,34 @@ class ConnectionTools(Generic[ToolboxT]):
             group.start_soon(ask_watchers)
         return replies[0]
 
-    def _pending_response(
-        self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams", approval: Approval
-    ) -> Json:
+    def _pending_response(self, request: ToolRequest, approval: Approval) -> Json:
         """The response for a pending call: an approval form if the client can show one, otherwise a text.
 
         It is also a text if the client returned the form unanswered: some clients can't show forms and close each
         one, so they would be asked again and again until they give up on the call.
         """
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-        current = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if (
-            current
-            and not _form_was_closed(params)
+            request.is_current_protocol
+            and not _form_was_closed(request)
             and self.asks == "client"
-            and elicitation_and_sampling.can_elicit(ctx.session.client_capabilities)
+            and elicitation_and_sampling.can_elicit(request.capabilities)
         ):
             return elicitation_and_sampling.input_required_result(approval)
         return failure_result(elicitation_and_sampling.pending_call_text(approval), approval.call_id)
 
 
-def _same_call(params: "CallToolRequestParams", call_id: str) -> Call:
+def _same_call(request: ToolRequest, call_id: str) -> Call:
     """The call that a request repeats; the toolbox finds its session and agent by the id."""
-    return Call(tool=params.name, args=params.arguments or {}, id=call_id)
+    return Call(tool=request.tool, args=request.arguments, id=call_id)
 
 
-def _form_was_closed(params: "CallToolRequestParams") -> bool:
+def _form_was_closed(request: ToolRequest) -> bool:
     """Whether the client already got the approval form and returned it unanswered."""
-    return bool(params.input_responses) and _reply_in_params(params) is None
+    return bool(request.params.get("inputResponses")) and _reply_in_request(request) is None
 
 
-def _reply_in_params(params: "CallToolRequestParams") -> Reply | None:
+def _reply_in_request(request: ToolRequest) -> Reply | None:
     """The reply to an approval form in a repeated `tools/call` request; None if there is none."""
-    given = (params.input_responses or {}).get(elicitation_and_sampling.APPROVAL_KEY)
-    to = (params.request_state or "").partition(".")[2]
-    return elicitation_and_sampling.reply_from_form(
-        getattr(given, "action", None), getattr(given, "content", None), to=to
-    )
-
-
-async def _elicit_reply(ctx: "ServerRequestContext[Any, Any]", approval: Approval) -> Reply | None:
-    """Request approval by elicitation during the call, as older protocols do.
-
-    None if the client cancels or fails. Nothing is locked while waiting.
-    """
-    from mcp.shared.exceptions import MCPError
-
-    try:
-        said = await ctx.session.elicit_form(
-            elicitation_and_sampling.approval_question(approval),
-            elicitation_and_sampling.approval_form(),
-            ctx.request_id,
-        )
-    except MCPError:
-        return None
-    return elicitation_and_sampling.reply_from_form(said.action, said.content, to=approval.fingerprint)
-
-
-def _http_header(ctx: "ServerRequestContext[Any, Any]", name: str) -> str:
-    headers = getattr(ctx.request, "headers", None) or {}
-    return str(headers.get(name) or "")
-
-
-def _client_name(ctx: "ServerRequestContext[Any, Any]") -> str:
-    client = ctx.session.client_params
-    return client.client_info.name if client is not None else ""
+    form = request.input_response(elicitation_and_sampling.APPROVAL_KEY)
+    to = (request.request_state or "").partition(".")[2]
+    return None if form is None else elicitation_and_sampling.reply_from_form(form, to=to)
