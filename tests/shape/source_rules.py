@@ -24,6 +24,7 @@ MAX_CONTEXT_MEMBERS = 13
 
 BROAD_EXCEPTS = {
     "core/errors.py": "exception_raised_by",
+    "mcp/stdio_session.py": "_answer",
     "mcp/streamable_http.py": "_sdk_response",
     "runtime/executor.py": "_run_with_timeout",
 }

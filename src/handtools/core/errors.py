@@ -188,6 +188,6 @@ def exception_raised_by(action: Callable[[], object]) -> Exception | None:
     """Run a function and return the exception that it raised, or None."""
     try:
         action()
-    except Exception as failure:  # noqa: BLE001 — one of three, listed in tests/shape: a listener's bug must not fail the call
+    except Exception as failure:  # noqa: BLE001 — one of four, listed in tests/shape: a listener's bug must not fail the call
         return failure
     return None

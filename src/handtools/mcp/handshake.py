@@ -1,9 +1,8 @@
-"""The MCP handshake on stdio: answer `initialize` and the first `tools/list` before importing the MCP SDK.
+"""The MCP handshake on stdio: answer `initialize` and the first `tools/list` before the toolbox is opened.
 
-A client shows our tools once it has both responses. Neither needs the SDK, whose import takes longer than
-everything else, so they are sent before it is imported. Lines that the SDK must process are replayed to it
-afterwards, and its responses to requests that were already answered are dropped. A test checks that our
-responses and the SDK's are the same.
+A client shows our tools once it has both responses. Neither needs the toolbox, whose import takes longer than
+everything else. The session gets the lines that are not answered afterwards, and the client's `initialize`. A
+test checks that our responses and the SDK's are the same.
 """
 
 import asyncio
@@ -46,28 +45,31 @@ def stored_tools_list() -> dict[str, Any] | None:
 
 
 NEXT_HANDSHAKE_LINE_SECONDS = 0.3
-"""Seconds to wait for the client's next handshake message before the SDK is imported anyway."""
+"""Seconds to wait for the client's next handshake message before the toolbox is opened anyway."""
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 CURRENT_PROTOCOL_VERSION = "2026-07-28"
 MCP_META_PREFIX = "io.modelcontextprotocol/"
 
+CURRENT_RESULT_MARKS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""Fields of results that older protocol versions do not have."""
+
 DEFERRED_METHODS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
-"""MCP methods that are left to the SDK, which answers them after the tools are listed."""
+"""MCP methods that are answered after the tools are listed."""
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class HandshakeResponder:
-    """Answers a client's first JSON-RPC lines on stdio and keeps those that the SDK must still process."""
+    """Answers a client's first JSON-RPC lines on stdio and keeps those that the session must still process."""
 
     listed: Callable[[], Json]
     """Returns the result of `tools/list`."""
     say: Callable[[bytes], None]
     heard: list[bytes] = field(default_factory=list)
-    """Lines already read that must be replayed to the SDK."""
+    """Lines already read that the session must process."""
     silent: set[str | int] = field(default_factory=set)
-    """Ids of replayed requests that were already answered, so the SDK's responses are dropped."""
+    """Ids of requests in these lines that were already answered."""
     capabilities: tuple[str, ...] = SERVER_CAPABILITIES
 
     async def greet(self, reader: asyncio.StreamReader) -> None:
@@ -85,7 +87,7 @@ class HandshakeResponder:
             patience = NEXT_HANDSHAKE_LINE_SECONDS
 
     def _answer(self, line: bytes) -> bool:
-        """Answer one JSON-RPC line or keep it for the SDK; return False if the SDK must take over now."""
+        """Answer one JSON-RPC line or keep it; return False if the session must take over now."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -98,7 +100,14 @@ class HandshakeResponder:
             }:
                 self.heard.append(line)
                 self.silent.add(name)
-                self._send_result(name, _initialize_result(version) | self._capabilities_and_instructions())
+                self._send_result(
+                    name,
+                    {
+                        "protocolVersion": agreed_version(version),
+                        "serverInfo": SERVER_INFO,
+                        **self._capabilities_and_instructions(),
+                    },
+                )
                 return True
             case {"method": "notifications/initialized"} if self.silent:
                 self.heard.append(line)
@@ -110,26 +119,24 @@ class HandshakeResponder:
                 self.heard.append(line)
                 return True
             case {"method": "server/discover", "id": str() | int() as name, "params": {"_meta": meta}} if (
-                _is_current_meta(meta)
+                is_current_meta(meta)
             ):
-                self._send_result(
-                    name,
-                    _with_server_info(
-                        {
-                            **_complete_marks(),
-                            **self._capabilities_and_instructions(),
-                            "supportedVersions": [CURRENT_PROTOCOL_VERSION],
-                        }
-                    ),
-                )
+                discovered = {
+                    "resultType": "complete",
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                    **self._capabilities_and_instructions(),
+                    "supportedVersions": [CURRENT_PROTOCOL_VERSION],
+                }
+                self._send_result(name, result_for_version(discovered, CURRENT_PROTOCOL_VERSION))
                 return True
             case {"method": "tools/list", "id": str() | int() as name, "params": {"_meta": meta}} if (
-                _is_current_meta(meta)
+                is_current_meta(meta)
             ):
-                self._send_result(name, _with_server_info(self.listed()))
+                self._send_result(name, result_for_version(self.listed(), CURRENT_PROTOCOL_VERSION))
                 return False
             case {"method": "tools/list", "id": str() | int() as name} if self.silent:
-                self._send_result(name, {"tools": self.listed()["tools"]})
+                self._send_result(name, result_for_version(self.listed(), HANDSHAKE_VERSIONS[-1]))
                 return False
         self.heard.append(line)
         return False
@@ -144,28 +151,27 @@ class HandshakeResponder:
         self.say(json.dumps({"jsonrpc": "2.0", "id": name, "result": result}).encode() + b"\n")
 
 
-def _initialize_result(version: str) -> Json:
-    agreed = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-    return {"protocolVersion": agreed, "serverInfo": SERVER_INFO}
+def agreed_version(version: str) -> str:
+    """The protocol version of a session whose client requests this one in `initialize`."""
+    return version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
 
 
-def _complete_marks() -> Json:
-    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-
-
-def _with_server_info(result: Json) -> Json:
-    return {**result, "_meta": {f"{MCP_META_PREFIX}serverInfo": SERVER_INFO}}
+def result_for_version(result: Json, version: str) -> Json:
+    """A result as a protocol version defines it: only the current one has marks and the server's name."""
+    if version == CURRENT_PROTOCOL_VERSION:
+        return {**result, "_meta": {**result.get("_meta", {}), f"{MCP_META_PREFIX}serverInfo": SERVER_INFO}}
+    return {key: value for key, value in result.items() if key not in CURRENT_RESULT_MARKS}
 
 
 def _is_current_request(message: Json) -> bool:
     """Whether a request has the `_meta` of the current protocol version."""
     match message:
         case {"params": {"_meta": meta}}:
-            return _is_current_meta(meta)
+            return is_current_meta(meta)
     return False
 
 
-def _is_current_meta(meta: Any) -> bool:
+def is_current_meta(meta: Any) -> bool:
     """Whether a `_meta` names the current protocol version and the client's capabilities."""
     if (
         not isinstance(meta, dict)

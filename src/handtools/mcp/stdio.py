@@ -1,8 +1,8 @@
 """The MCP server over stdio: one client, one process, one workspace.
 
-The SDK's transport passes every line through a worker thread, three times per call, which is most of the
-cost of a call. So we use that transport only if stdin and stdout are not pipes or sockets (a file, or
-Windows). Nothing heavy is imported at module level, because the client is waiting for the first response.
+Pipes and sockets are read and written by the event loop, and `StdioSession` answers. For anything else (a file,
+or Windows) the SDK's transport is used, which passes every line through a worker thread. Nothing heavy is
+imported at module level, because the client is waiting for the first response.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from handtools.core.errors import HandtoolsError
 from handtools.host.files.config_files import config_file, policy_file, project_files, read_config_file
@@ -34,6 +34,7 @@ from handtools.mcp.handshake import (
 )
 
 if TYPE_CHECKING:
+    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
     from handtools.mcp.served_toolbox import ServedToolbox
     from handtools.mcp.tool_calls import ConnectionTools
     from handtools.toolbox import Toolbox
@@ -41,151 +42,69 @@ if TYPE_CHECKING:
 MAX_STDIN_LINE_BYTES = 64 << 20
 
 
-@asynccontextmanager
-async def open_stdio_after_handshake(
-    listed: Callable[[], Json], capabilities: tuple[str, ...] = SERVER_CAPABILITIES
-) -> AsyncIterator[tuple[Any, Any]]:
-    """Answer the client's handshake on stdin and stdout, then yield both as streams for the SDK's loop.
-
-    Until the block ends, stray prints go to stderr and child processes get an empty stdin.
-    """
-    with _private_streams() as (incoming, outgoing):
-        reader = asyncio.StreamReader(limit=MAX_STDIN_LINE_BYTES)
-        connected = await _connect_pipes(reader, incoming, outgoing)
-        if connected is not None:
-            taking, giving, flow = connected
-            responder = HandshakeResponder(listed, giving.write, capabilities=capabilities)
-            await responder.greet(reader)
-            try:
-                yield StdinMessages(reader, responder.heard), StdoutMessages(giving, flow, responder.silent)
-            finally:
-                taking.close()
-                giving.close()
-            return
-    from mcp.server.stdio import stdio_server
-
-    async with stdio_server() as (reading, writing):
-        yield reading, writing
-
-
-async def _connect_pipes(
-    reader: asyncio.StreamReader, incoming: Any, outgoing: Any
-) -> tuple[asyncio.ReadTransport, asyncio.WriteTransport, "_WriteFlow"] | None:
-    """Connect stdin and stdout to the event loop; None if they are not pipes or sockets."""
-    modes = [os.fstat(file.fileno()).st_mode for file in (incoming, outgoing)]
-    if sys.platform == "win32" or not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
-        return None
-    loop = asyncio.get_running_loop()
-    taking, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
-    giving, flow = await loop.connect_write_pipe(_WriteFlow, outgoing)
-    return taking, giving, flow
-
-
-class StdinMessages:
-    """Async stream of JSON-RPC messages from stdin. For an invalid line, it yields the exception."""
-
-    def __init__(self, reader: asyncio.StreamReader, heard: list[bytes]) -> None:
-        self._reader, self._heard = reader, heard
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        import mcp_types
-        from mcp.shared.message import SessionMessage
-
-        try:
-            line = await self._line()
-            if not line:
-                raise StopAsyncIteration
-            message = mcp_types.jsonrpc_message_adapter.validate_json(
-                line.decode("utf-8", "replace"), by_name=False
-            )
-        except ValueError as problem:
-            return problem
-        return SessionMessage(message)
-
-    async def receive(self) -> Any:
-        """The next message; raises `anyio.EndOfStream` at the end of input."""
-        import anyio
-
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            raise anyio.EndOfStream from None
-
-    async def aclose(self) -> None:
-        """Do nothing: `open_stdio_after_handshake` closes stdin."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def _line(self) -> bytes:
-        if self._heard:
-            return self._heard.pop(0)
-        line = b"\n"
-        while line.isspace():
-            line = await self._reader.readline()
-        return line
-
-
-class _WriteFlow(asyncio.Protocol):
-    """Asyncio protocol for backpressure: its event is set while the client reads fast enough."""
+class StdoutPipe(asyncio.Protocol):
+    """Writes lines to stdout, and knows whether the client reads fast enough."""
 
     def __init__(self) -> None:
-        self.room = asyncio.Event()
-        self.room.set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self.pipe: asyncio.WriteTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.pipe = cast("asyncio.WriteTransport", transport)
+
+    def write(self, line: bytes) -> None:
+        """Write a line; do nothing if the client is gone."""
+        if not self.pipe.is_closing():
+            self.pipe.write(line)
+
+    async def wait_for_room(self) -> None:
+        """Wait while the client reads more slowly than we write."""
+        await self._room.wait()
 
     def pause_writing(self) -> None:
-        self.room.clear()
+        self._room.clear()
 
     def resume_writing(self) -> None:
-        self.room.set()
+        self._room.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
-        self.room.set()
+        self._room.set()
 
 
-class StdoutMessages:
-    """Stream that writes JSON-RPC messages to stdout, one per line, and waits if the client is slow."""
+@asynccontextmanager
+async def _connected_pipes(
+    incoming: Any, outgoing: Any
+) -> AsyncIterator[tuple[asyncio.StreamReader, StdoutPipe]]:
+    """Connect stdin and stdout, which are pipes or sockets, to the event loop."""
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=MAX_STDIN_LINE_BYTES)
+    taking, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
+    _, output = await loop.connect_write_pipe(StdoutPipe, outgoing)
+    try:
+        yield reader, output
+    finally:
+        taking.close()
+        output.pipe.close()
 
-    def __init__(self, pipe: asyncio.WriteTransport, flow: _WriteFlow, silent: set[str | int]) -> None:
-        self._pipe, self._flow, self._silent = pipe, flow, silent
 
-    async def send(self, item: Any) -> None:
-        """Write one message as a line, unless the handshake already answered that request."""
-        import anyio
+def _are_pipes(*descriptors: int) -> bool:
+    """Whether the event loop can read and write these files: pipes or sockets, but not on Windows."""
+    modes = [os.fstat(descriptor).st_mode for descriptor in descriptors]
+    return sys.platform != "win32" and all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes)
 
-        if self._pipe.is_closing():
-            raise anyio.BrokenResourceError
-        if self._silent and self._is_already_answered(item.message):
+
+async def _all_lines(heard: list[bytes], reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The lines that were already read, and those that follow until the end of input."""
+    for line in heard:
+        yield line
+    while True:
+        try:
+            line = await reader.readline()
+        except ValueError:  # The line is too long.
+            continue
+        if not line:
             return
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        self._pipe.write(text.encode() + b"\n")
-        await self._flow.room.wait()
-
-    async def aclose(self) -> None:
-        """Do nothing: `open_stdio_after_handshake` closes stdout after flushing it."""
-
-    def _is_already_answered(self, message: Any) -> bool:
-        """Whether a message is a response to a request that the handshake already answered.
-
-        Requests from the server can have the same ids, so they are excluded.
-        """
-        name = getattr(message, "id", None)
-        if name not in self._silent or hasattr(message, "method"):
-            return False
-        self._silent.discard(name)
-        return True
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        yield line
 
 
 @contextlib.contextmanager
@@ -280,14 +199,43 @@ async def _serve(
         nonce = secrets.token_hex(8)
         return ConnectionTools(open_toolbox(), agent="", session=f"mcp-{nonce[:8]}", scope=nonce)
 
-    async with open_stdio_after_handshake(lambda: listed or desk().listed, capabilities) as (
-        reading,
-        writing,
-    ):
-        run_sdk_loop = _load_sdk_loop(desk(), root)
-        async with desk().open():
-            await run_sdk_loop(reading, writing)
+    if _are_pipes(0, 1):
+        with _private_streams() as files:
+            async with _connected_pipes(*files) as (reader, output):
+                responder = HandshakeResponder(
+                    lambda: listed or desk().listed, output.write, capabilities=capabilities
+                )
+                await responder.greet(reader)
+                await _serve_session(desk(), root, responder, reader, output)
+    else:
+        serve = _load_sdk_loop(desk(), _roots_enforcer(desk(), root))
+        from mcp.server.stdio import stdio_server
+
+        async with stdio_server() as (reading, writing), desk().open():
+            await serve(reading, writing)
     _end_session(desk())
+
+
+async def _serve_session(
+    desk: "ConnectionTools[Any]",
+    root: Path | None,
+    responder: HandshakeResponder,
+    reader: asyncio.StreamReader,
+    output: StdoutPipe,
+) -> None:
+    from handtools.mcp.stdio_session import StdioSession
+
+    roots = _roots_enforcer(desk, root)
+    session = StdioSession(desk, roots, output, partial(_load_sdk_loop, desk, roots), responder.silent)
+    _collect_garbage_from_now()
+    async with desk.open():
+        await session.run(_all_lines(responder.heard, reader))
+
+
+def _roots_enforcer(desk: "ConnectionTools[Any]", root: Path | None) -> "ClientRootsEnforcer | None":
+    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
+
+    return ClientRootsEnforcer(desk, root) if root is not None else None
 
 
 def _end_session(desk: "ConnectionTools[Any]") -> None:
@@ -308,23 +256,24 @@ def _cancel_on_sigterm() -> None:
 
 
 def _load_sdk_loop(
-    desk: "ConnectionTools[Any]", root: Path | None
+    desk: "ConnectionTools[Any]", roots: "ClientRootsEnforcer | None"
 ) -> Callable[[Any, Any], Awaitable[None]]:
-    from handtools.mcp.server import import_sdk_lazily
+    """Import the SDK and return its loop over two streams of messages."""
+    from handtools.mcp.server import build_mcp_server, import_sdk_lazily
 
+    gc.disable()
     import_sdk_lazily()
     from mcp.server.runner import serve_dual_era_loop
 
-    from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
-    from handtools.mcp.server import build_mcp_server
+    registry = cast("Any", build_mcp_server(desk, roots))
+    _collect_garbage_from_now()
+    return partial(serve_dual_era_loop, registry, lifespan_state={})
 
-    registry = cast(
-        "Any", build_mcp_server(desk, ClientRootsEnforcer(desk, root) if root is not None else None)
-    )
-    # Everything loaded so far stays loaded. Scanning it for garbage took a tenth of the startup time.
+
+def _collect_garbage_from_now() -> None:
+    """Enable the garbage collector, but not for what is loaded: that stays, and scanning it takes time."""
     gc.freeze()
     gc.enable()
-    return partial(serve_dual_era_loop, registry, lifespan_state={})
 
 
 _TOOL_LIST_KEY = re.compile(r"""^[ \t]*["']?(preset|tools|allow|block)["']?[ \t]*=""", re.MULTILINE)

@@ -159,7 +159,7 @@ class StatelessHttp:
                 ),
                 lifespan_state={},
             )
-        except Exception as problem:  # noqa: BLE001 — one of three, listed in tests/shape: the SDK reports bugs too
+        except Exception as problem:  # noqa: BLE001 — one of four, listed in tests/shape: the SDK reports bugs too
             return _error_response(message.id, problem)
         return message_json(JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)), 200
 

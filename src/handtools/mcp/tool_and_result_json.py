@@ -69,16 +69,16 @@ def call_result(result: Result[Any], call_id: str, *, details: bool = False) -> 
     content = [content_block(part, call_id) for part in result.content]
     # Some clients show `_meta` to the model, too, so keep it short.
     meta = {CALL_ID_META_KEY: call_id} | (_program_meta(result) if details else {})
-    return mark_result_complete({"content": content, "isError": not result.ok, "_meta": meta})
+    return mark_result_complete({"_meta": meta, "content": content, "isError": not result.ok})
 
 
 def failure_result(text: str, call_id: str = "") -> Json:
     """A `tools/call` result with `isError` set and a message for the model."""
     return mark_result_complete(
         {
-            "content": [{"type": "text", "text": without_surrogates(text)}],
-            "isError": True,
             "_meta": {CALL_ID_META_KEY: call_id} if call_id else {},
+            "content": [{"text": without_surrogates(text), "type": "text"}],
+            "isError": True,
         }
     )
 
@@ -86,10 +86,10 @@ def failure_result(text: str, call_id: str = "") -> Json:
 def content_block(part: ContentBlock, call_id: str = "") -> Json:
     """Convert a result's text, image or document to an MCP content block."""
     if isinstance(part, Text):
-        return {"type": "text", "text": without_surrogates(part.text)}
+        return {"text": without_surrogates(part.text), "type": "text"}
     encoded = part.base64
     if isinstance(part, Image):
-        return {"type": "image", "data": encoded, "mimeType": part.media_type}
+        return {"data": encoded, "mimeType": part.media_type, "type": "image"}
     uri = f"handtools://call/{call_id}/{part.name}"
     return {"type": "resource", "resource": {"uri": uri, "mimeType": part.media_type, "blob": encoded}}
 

@@ -377,7 +377,7 @@ class Executor:
                 return _bug_result(call, refusal)
             logger.warning("The system refused call %s: %s", call.id, refusal)
             return _refusal_result(call, refusal)
-        except Exception as bug:  # noqa: BLE001 - one of three, listed in tests/shape: the process must survive
+        except Exception as bug:  # noqa: BLE001 - one of four, listed in tests/shape: the process must survive
             return _bug_result(call, bug)
 
     async def _settle_open_transactions(self) -> None:

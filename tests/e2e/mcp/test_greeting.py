@@ -30,7 +30,7 @@ CURRENT_FIRST = [
 
 
 def conversation(folder, messages, *, slowly):
-    """The answers to messages, sent at once; or with a line before them for which the SDK must be loaded."""
+    """The answers to messages, sent at once; or with a line before them that ends the greeting."""
     command = [sys.executable, str(HERE / "workshop.py"), str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as child:
         if slowly:

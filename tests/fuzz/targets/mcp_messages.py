@@ -7,8 +7,11 @@ from mcp.shared.exceptions import MCPError
 
 from handtools.mcp.asgi_responses import HttpRequestHeaders
 from handtools.mcp.handshake import CURRENT_PROTOCOL_VERSION, HandshakeResponder
-from handtools.mcp.stdio import StdinMessages
+from handtools.mcp.stdio import _all_lines
+from handtools.mcp.stdio_session import StdioSession
 from handtools.mcp.streamable_http import _classify_request, _error_response, _posted_message
+from handtools.mcp.tool_calls import ConnectionTools
+from handtools.testing.memory_toolbox import memory_toolbox
 from tests.fuzz.drawn_values import DrawnValues
 
 META = {
@@ -70,16 +73,30 @@ def posted(body):
         assert 400 <= status < 600
 
 
+class Said(list):
+    """The lines that are written to a client."""
+
+    write = list.append
+
+    async def wait_for_room(self):
+        pass
+
+
 async def heard(body):
     """What a client sends is answered, or handed to the SDK as message or as what is wrong with it, line by line."""
     reader = asyncio.StreamReader()
     reader.feed_data(body)
     reader.feed_eof()
-    said = []
-    desk = HandshakeResponder(lambda: {"tools": []}, said.append)
+    said = Said()
+    desk = HandshakeResponder(lambda: {"tools": []}, said.write)
     await desk.greet(reader)
+    tools = ConnectionTools(memory_toolbox(tools=()), "", "fuzz")
+    session = StdioSession(tools, None, said, lambda: check, desk.silent)
+    await session.run(_all_lines(desk.heard, reader))
     for line in said:
-        assert json.loads(line)["result"] is not None
-    messages = StdinMessages(reader, desk.heard)
+        assert json.loads(line).keys() & {"result", "error"}
+
+
+async def check(messages, _):
     async for message in messages:
         assert isinstance(message, ValueError) or message.message is not None

@@ -5,7 +5,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
 from handtools.cli.init import CommandsAnswer, NotifyAnswer, init
-from handtools.mcp.stdio import StdoutMessages, _may_change_tools, _WriteFlow
+from handtools.mcp.stdio import _may_change_tools
+from handtools.mcp.stdio_session import SdkOutput
 
 
 def test_what_init_writes_keeps_nobody_waiting_for_the_list_of_tools(tmp_path, monkeypatch):
@@ -40,14 +41,14 @@ class Written(list):
 
     write = list.append
 
-    def is_closing(self):
-        return False
+    async def wait_for_room(self):
+        pass
 
 
 @pytest.mark.anyio
 async def test_an_answer_that_was_given_is_kept_back_and_a_request_of_that_number_is_not():
     written = Written()
-    outgoing = StdoutMessages(written, _WriteFlow(), {1})
+    outgoing = SdkOutput(written, {1})
     for message in (
         JSONRPCRequest(jsonrpc="2.0", id=1, method="roots/list"),
         JSONRPCResponse(jsonrpc="2.0", id=1, result={"greeting": True}),
