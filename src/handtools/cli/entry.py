@@ -45,7 +45,7 @@ def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         from handtools import __version__
 
-        print(f"handtools {__version__}")
+        sys.stdout.write(f"handtools {__version__}\n")
         return
     words = move_workspace_option(join_workspace_options(sys.argv[1:]))
     if words[:1] == ["mcp"] and not any(word.startswith("-") for word in words):

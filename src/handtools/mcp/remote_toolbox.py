@@ -172,8 +172,8 @@ def narrowed_toolbox(
 class RemoteMethods:
     """The server side of `RemoteToolbox`: JSON-RPC methods `handtools/call`, `handtools/resume` etc."""
 
-    def __init__(self, desk: ConnectionTools[Toolbox]) -> None:
-        self._desk = desk
+    def __init__(self, connection_tools: ConnectionTools[Toolbox]) -> None:
+        self._connection_tools = connection_tools
         self._narrowed: dict[str, Toolbox] = {}
 
     def methods(self) -> dict[str, Callable[[object, RemoteParams], Awaitable[Json]]]:
@@ -191,7 +191,10 @@ class RemoteMethods:
         fit = (
             params.id if SAFE_CALL_ID_PATTERN.fullmatch(params.id) else derived_call_id("named", params.id)
         )
-        params.id, toolbox = self._desk.journal_call_id(fit), self._desk.attended_toolbox
+        params.id, toolbox = (
+            self._connection_tools.journal_call_id(fit),
+            self._connection_tools.attended_toolbox,
+        )
         try:
             if params.policy is not None:
                 toolbox = narrowed_toolbox(toolbox, params.policy, self._narrowed)
@@ -210,18 +213,18 @@ class RemoteMethods:
                 tool=params.tool,
                 args=params.args,
                 id=params.id,
-                session=params.session or self._desk.session,
+                session=params.session or self._connection_tools.session,
                 turn=params.turn,
-                agent=self._desk.agent,
+                agent=self._connection_tools.agent,
                 parent=params.parent,
                 deadline=params.deadline,
                 metadata=params.metadata,
                 env=params.env,
             )
-            result = await self._desk.run(call, toolbox)
+            result = await self._connection_tools.run(call, toolbox)
             status = result.status
         finally:
-            self._desk.count(params.tool, status, time.perf_counter() - began)
+            self._connection_tools.count(params.tool, status, time.perf_counter() - began)
         return _result_json(result)
 
     async def resume(self, toolbox: Toolbox, params: RemoteParams) -> Json:
@@ -229,7 +232,7 @@ class RemoteMethods:
 
         Refused unless the token allows its client to answer.
         """
-        if self._desk.asks != "client":
+        if self._connection_tools.asks != "client":
             raise UsageError("This token can't approve calls. The user must run `handtools approve`.")
         return _result_json(await toolbox.resume(params.id, params.reply))
 

@@ -187,7 +187,7 @@ async def _serve(
     _cancel_on_sigterm()
 
     @cache
-    def desk() -> "ConnectionTools[Any]":
+    def connection_tools() -> "ConnectionTools[Any]":
         from pydantic import BaseModel, TypeAdapter
 
         # Build models on first use: the SDK and the tools define 400, but a session uses only a few dozen.
@@ -203,21 +203,21 @@ async def _serve(
         with _private_streams() as files:
             async with _connected_pipes(*files) as (reader, output):
                 responder = HandshakeResponder(
-                    lambda: listed or desk().listed, output.write, capabilities=capabilities
+                    lambda: listed or connection_tools().listed, output.write, capabilities=capabilities
                 )
                 await responder.greet(reader)
-                await _serve_session(desk(), root, responder, reader, output)
+                await _serve_session(connection_tools(), root, responder, reader, output)
     else:
-        serve = _load_sdk_loop(desk(), _roots_enforcer(desk(), root))
+        serve = _load_sdk_loop(connection_tools(), _roots_enforcer(connection_tools(), root))
         from mcp.server.stdio import stdio_server
 
-        async with stdio_server() as (reading, writing), desk().open():
+        async with stdio_server() as (reading, writing), connection_tools().open():
             await serve(reading, writing)
-    _end_session(desk())
+    _end_session(connection_tools())
 
 
 async def _serve_session(
-    desk: "ConnectionTools[Any]",
+    connection_tools: "ConnectionTools[Any]",
     root: Path | None,
     responder: HandshakeResponder,
     reader: asyncio.StreamReader,
@@ -225,27 +225,35 @@ async def _serve_session(
 ) -> None:
     from handtools.mcp.stdio_session import StdioSession
 
-    roots = _roots_enforcer(desk, root)
-    session = StdioSession(desk, roots, output, partial(_load_sdk_loop, desk, roots), responder.silent)
+    roots = _roots_enforcer(connection_tools, root)
+    session = StdioSession(
+        connection_tools, roots, output, partial(_load_sdk_loop, connection_tools, roots), responder.silent
+    )
     _collect_garbage_from_now()
-    async with desk.open():
+    async with connection_tools.open():
         await session.run(_all_lines(responder.heard, reader))
 
 
-def _roots_enforcer(desk: "ConnectionTools[Any]", root: Path | None) -> "ClientRootsEnforcer | None":
+def _roots_enforcer(
+    connection_tools: "ConnectionTools[Any]", root: Path | None
+) -> "ClientRootsEnforcer | None":
     from handtools.mcp.confinement_to_roots import ClientRootsEnforcer
 
-    return ClientRootsEnforcer(desk, root) if root is not None else None
+    return ClientRootsEnforcer(connection_tools, root) if root is not None else None
 
 
-def _end_session(desk: "ConnectionTools[Any]") -> None:
+def _end_session(connection_tools: "ConnectionTools[Any]") -> None:
     """Delete the session's $HOME and /tmp, which no other process uses."""
     from handtools.host.commands.local_commands import LocalCommands
     from handtools.toolbox import Toolbox
 
-    commands = desk.toolbox.workspace.commands if isinstance(desk.toolbox, Toolbox) else None
+    commands = (
+        connection_tools.toolbox.workspace.commands
+        if isinstance(connection_tools.toolbox, Toolbox)
+        else None
+    )
     if isinstance(commands, LocalCommands):
-        commands.end_session(desk.session)
+        commands.end_session(connection_tools.session)
 
 
 def _cancel_on_sigterm() -> None:
@@ -256,7 +264,7 @@ def _cancel_on_sigterm() -> None:
 
 
 def _load_sdk_loop(
-    desk: "ConnectionTools[Any]", roots: "ClientRootsEnforcer | None"
+    connection_tools: "ConnectionTools[Any]", roots: "ClientRootsEnforcer | None"
 ) -> Callable[[Any, Any], Awaitable[None]]:
     """Import the SDK and return its loop over two streams of messages."""
     from handtools.mcp.server import build_mcp_server, import_sdk_lazily
@@ -265,7 +273,7 @@ def _load_sdk_loop(
     import_sdk_lazily()
     from mcp.server.runner import serve_dual_era_loop
 
-    registry = cast("Any", build_mcp_server(desk, roots))
+    registry = cast("Any", build_mcp_server(connection_tools, roots))
     _collect_garbage_from_now()
     return partial(serve_dual_era_loop, registry, lifespan_state={})
 

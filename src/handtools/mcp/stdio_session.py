@@ -221,6 +221,7 @@ class StdioSession:
         respond: Callable[[], Awaitable[Json]],
     ) -> None:
         """Run a request and write its response, unless the client cancels it."""
+        response: Json = {}
         try:
             with scope:
                 try:
