@@ -64,7 +64,7 @@ class Scenario:
     syncs: bool = False
     """Whether the files are synced after each call but the last, as they are in the background."""
     is_moved: bool = False
-    """Whether the change moves a file instead of storing its bytes. Its undo is not promised after a cut."""
+    """Whether the change moves a file instead of storing its bytes. After a cut only the file is promised."""
 
 
 def _undo(number: int, action: str = "undo") -> tuple[str, dict[str, Any]]:
@@ -513,5 +513,5 @@ def run_power_cuts(
 
 
 def _unpromised(scenario: Scenario) -> set[str]:
-    """What is not promised: a call without an answer may be without a record, and so may a moved file."""
-    return {"not in the log", "undo lost"} if scenario.is_moved else {"not in the log"}
+    """What is not promised: a record of a call without an answer; for a moved file, only that it is whole."""
+    return {"not in the log", "undo lost", "left behind"} if scenario.is_moved else {"not in the log"}

@@ -44,8 +44,9 @@ def _run() -> None:
     """
     if sys.argv[1:] == ["--version"]:
         from handtools import __version__
+        from handtools.cli.terminal import print_text
 
-        sys.stdout.write(f"handtools {__version__}\n")
+        print_text(f"handtools {__version__}")
         return
     words = move_workspace_option(join_workspace_options(sys.argv[1:]))
     if words[:1] == ["mcp"] and not any(word.startswith("-") for word in words):

@@ -15,6 +15,7 @@ from handtools.cli.review_questions import ReviewItem, ReviewQuestions, ReviewSt
 from handtools.cli.terminal import CliCommandError, print_json, print_remark, stdout_console, table_cell
 from handtools.core.undo import LAST_NAME, PERSON_AGENT_NAME, ReviewPoint, is_change_number
 from handtools.record.recorded_changes import call_target_summary
+from handtools.text.changed_files import is_in_derived_folder
 from handtools.text.plurals import number_with_noun
 from handtools.text.visible_text import with_visible_characters
 
@@ -112,10 +113,24 @@ class _Chosen:
 
         return ChangeReview(self.journal.journal, self.journal.files, self.point)
 
-    def items(self, reviews: "FileReviews") -> Iterator[list[ReviewItem]]:
-        """Yield the list of items of each file; files without items are skipped."""
+    @cached_property
+    def ignored(self) -> set[str]:
+        """The changed files that are generated or that ignore files exclude; they are reviewed only by name."""
+        import anyio
+
+        from handtools.host.search.several_folders_search import local_search
+
+        derived = {path for path in self.changes.paths if is_in_derived_folder(path)}
+        rest = [path for path in self.changes.paths if path not in derived]
+        return derived | anyio.run(local_search(self.journal.path).find_ignored_paths, rest)
+
+    def items(self, reviews: "FileReviews", *, ignored: bool = False) -> Iterator[list[ReviewItem]]:
+        """Yield the list of items of each file; files without items, and ignored ones, are skipped."""
+        skipped = self.ignored if reviews is self.changes and not (ignored or self.within) else set()
         folders = [self.journal.files.locate(path) for path in self.within]
         for path in reviews.paths:
+            if path in skipped:
+                continue
             if folders and not any(_is_within(path, folder) for folder in folders):
                 continue
             items = review_items_of_file(reviews.file(path))
@@ -160,7 +175,7 @@ class _Chosen:
         if not self.journal.journal.calls_named(name):
             return
         call_id = self.journal.find_call_id(name)
-        for items in self.items(changes):
+        for items in self.items(changes, ignored=True):
             yield from (item for item in items if item.authors == (call_id,))
 
     def is_accepted(self, item: ReviewItem) -> bool:
@@ -232,10 +247,12 @@ def _ask_about_files(chosen: _Chosen, review_items: list[ReviewItem]) -> None:
     """Ask about the changed files, and add their items to `review_items`, even if the user quits."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor)
     changes = chosen.changes
-    number_of = {path: number for number, path in enumerate(changes.paths, 1)}
+    paths = [path for path in changes.paths if chosen.within or path not in chosen.ignored]
+    number_of = {path: number for number, path in enumerate(paths, 1)}
     if changes.git_paths:
         files = number_with_noun(changes.git_paths, "file")
         print_remark(f"{files} in .git changed; `handtools undo ID` undoes a commit.")
+    _tell_ignored(chosen)
     for items in chosen.items(changes):
         path = items[0].file.path
         where = f" (file {number_of[path]} of {len(number_of)})" if len(number_of) > 1 else ""
@@ -273,8 +290,17 @@ def _print_list(chosen: _Chosen, *, as_json: bool) -> None:
                 print_json(_item_to_json(chosen, item, waits=waits))
             else:
                 _print_item(chosen, item, waits=waits)
-    if not found and not as_json:
-        _say_nothing(chosen)
+    if not as_json:
+        _tell_ignored(chosen)
+        if not found:
+            _say_nothing(chosen)
+
+
+def _tell_ignored(chosen: _Chosen) -> None:
+    if chosen.ignored and not chosen.within:
+        files, first = number_with_noun(len(chosen.ignored), "ignored file"), min(chosen.ignored)
+        named = chosen.journal.suggested_command("review", first)
+        print_remark(f"Passed over {files}. To review one: {named}")
 
 
 def _print_item(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> None:

@@ -15,7 +15,7 @@ from handtools.cli.terminal import (
     shown_when_slow,
     stdout_console,
 )
-from handtools.core.undo import LAST_NAME, PERSON_AGENT_NAME, is_change_number
+from handtools.core.undo import LAST_NAME, PERSON_AGENT_NAME, is_change_number, passed_over_text
 from handtools.record.recorded_changes import change_name
 from handtools.text.changed_files import ChangedFile, changed_files_text
 from handtools.text.git_config import enclosing_git_folder
@@ -214,6 +214,8 @@ def _print_undone(
         )
     if not (result.details.restored or conflicts):
         print_remark("Everything is already in that state; nothing was written.")
+    if result.details.passed_over:
+        print_remark(passed_over_text(result.details.passed_over))
     if any(kept.mergeable for kept in conflicts):
         print_remark(f"To merge instead: {journal.suggested_command(action, *words, '--merge')}")
     elif conflicts:

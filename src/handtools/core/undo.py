@@ -1,7 +1,7 @@
 """Undo history for tools: file versions, outcomes and conflicts of an undo, and the `History` port."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -23,6 +23,13 @@ _CHANGE_NUMBER = re.compile(r"#?[0-9]{1,18}")
 def is_change_number(name: str) -> bool:
     """Whether a name is the number of a change, such as `9` or `#9`, and so never the start of a call's id."""
     return _CHANGE_NUMBER.fullmatch(name) is not None
+
+
+def passed_over_text(numbers: Sequence[int]) -> str:
+    """Return the sentence about changes that an undo of the last change passed over."""
+    listed = ", ".join(map(str, numbers))
+    noun = "change" if len(numbers) == 1 else "changes"
+    return f"Passed over {noun} {listed}: only ignored files."
 
 
 class ReviewPoint(NamedTuple):
@@ -67,6 +74,8 @@ class UndoOutcome:
     scope: UndoScope = "last"
     name: str = ""
     """What was undone, after `last` was resolved; a change is named by its number."""
+    passed_over: tuple[int, ...] = ()
+    """Numbers of newer changes that `last` did not mean, because commands changed only ignored files in them."""
     diff: str = ""
     """What changed in the text files that remain, as a short diff."""
 

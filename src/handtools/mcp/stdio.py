@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_STDIN_LINE_BYTES = 64 << 20
 
 
-class StdoutPipe(asyncio.Protocol):
+class OutputPipe(asyncio.Protocol):
     """Writes lines to stdout, and knows whether the client reads fast enough."""
 
     def __init__(self) -> None:
@@ -75,11 +75,11 @@ class StdoutPipe(asyncio.Protocol):
 @asynccontextmanager
 async def _connected_pipes(
     incoming: Any, outgoing: Any
-) -> AsyncIterator[tuple[asyncio.StreamReader, StdoutPipe]]:
+) -> AsyncIterator[tuple[asyncio.StreamReader, OutputPipe]]:
     """Connect stdin and stdout, which are pipes or sockets, to the event loop."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=MAX_STDIN_LINE_BYTES)
     taking, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
-    _, output = await loop.connect_write_pipe(StdoutPipe, outgoing)
+    _, output = await loop.connect_write_pipe(OutputPipe, outgoing)
     try:
         yield reader, output
     finally:
@@ -221,7 +221,7 @@ async def _serve_session(
     root: Path | None,
     responder: HandshakeResponder,
     reader: asyncio.StreamReader,
-    output: StdoutPipe,
+    output: OutputPipe,
 ) -> None:
     from handtools.mcp.stdio_session import StdioSession
 

@@ -114,9 +114,7 @@ class ChangeReview:
     @property
     def paths(self) -> list[str]:
         """The sorted paths of files that authors changed, without files in git folders."""
-        every = {
-            touch.path for touch in self.touches if not _is_plain_folder(touch) and self._author(touch)
-        }
+        every = {touch.path for touch in self.touches if not is_plain_folder(touch) and self._author(touch)}
         return sorted(path for path in every if not enclosing_git_folder(path))
 
     @cached_property
@@ -146,7 +144,7 @@ class ChangeReview:
         return {
             touch.path: touch
             for touch in self.touches
-            if _is_plain_folder(touch) and self._author(touch) and touch.reverted_by is None
+            if is_plain_folder(touch) and self._author(touch) and touch.reverted_by is None
             and (touch.before if created else touch.after) is None
         }  # fmt: skip
 
@@ -473,6 +471,7 @@ def _is_folder(node: Node) -> bool:
     return node.kind == "folder" and node.held is None
 
 
-def _is_plain_folder(touch: RecordedTouch) -> bool:
+def is_plain_folder(touch: RecordedTouch) -> bool:
+    """Whether a touch is about a folder alone, other than one that was moved with its contents."""
     sides = [side for side in (touch.before, touch.after) if side]
     return all(side.kind == "folder" and side.ref is None for side in sides)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from anyio import to_thread
+from anyio import from_thread, to_thread
 
 from handtools.core.changes import (
     Change,
@@ -38,8 +38,9 @@ from handtools.runtime.journal import RecordedTouch
 from handtools.runtime.journal.change_entries import ChangeEntryKind, Transaction, action_of
 from handtools.runtime.journaled_transactions import node_at, node_bytes
 from handtools.runtime.policy.change_rules import judge_reversal
-from handtools.runtime.review import ChangeReview, plan_rejection
+from handtools.runtime.review import ChangeReview, is_plain_folder, plan_rejection
 from handtools.runtime.workspace import Workspace
+from handtools.text.changed_files import is_in_derived_folder
 from handtools.text.diffs.three_way_merge import three_way_merge as merge_texts
 from handtools.text.diffs.unified_diff import diff_without_carriage_returns, unified_diff
 from handtools.text.encoding import decode, is_binary, without_surrogates
@@ -85,6 +86,7 @@ class _UndoTarget(NamedTuple):
 
     scope: UndoScope
     name: str
+    passed_over: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ class GuardedHistory:
         """Undo a call, a turn, a session, or the last change to a path; with `dry_run`, change nothing."""
         options = ReversalOptions(f"undo {scope} {name}".rstrip(), merge=merge, dry_run=dry_run)
         target = await to_thread.run_sync(self._undo_target, scope, name, "undo")
-        touches = await to_thread.run_sync(self._touches_to_undo, *target)
+        touches = await to_thread.run_sync(self._touches_to_undo, target.scope, target.name)
         at, located = None, touches[0].path
         if target.scope == "path":
             at = await to_thread.run_sync(self._made_at, touches[0])
@@ -109,7 +111,8 @@ class GuardedHistory:
             outcome = await self._revert_within(touches[0], located, options)
         else:
             outcome = await self._revert(touches, options)
-        return replace(outcome, changed_at=at, scope=target.scope, name=self._name_to_show(target))
+        named = replace(outcome, scope=target.scope, name=self._name_to_show(target))
+        return replace(named, changed_at=at, passed_over=target.passed_over)
 
     async def redo(
         self, scope: UndoScope, name: str, *, merge: bool = False, dry_run: bool = False
@@ -119,7 +122,7 @@ class GuardedHistory:
             f"redo {scope} {name}".rstrip(), kind="redo", merge=merge, dry_run=dry_run
         )
         target = await to_thread.run_sync(self._undo_target, scope, name, "redo")
-        touches = await to_thread.run_sync(self._touches_to_redo, *target)
+        touches = await to_thread.run_sync(self._touches_to_redo, target.scope, target.name)
         outcome = await self._revert(touches, options)
         return replace(outcome, scope=target.scope, name=self._name_to_show(target))
 
@@ -227,6 +230,8 @@ class GuardedHistory:
             return _UndoTarget(scope, self._call_named(name))
         calls, by_user = self.workspace.journal.calls, self.files.call.agent == PERSON_AGENT_NAME
         newest = calls.newest_change if action == "undo" else calls.newest_undone
+        if action == "undo" and scope in ("last", "call"):
+            return self._last_change(None if by_user else self.files.call.session)
         if scope in ("last", "call", "since"):
             author = newest(None if by_user else self.files.call.session)
             if author is not None:
@@ -241,6 +246,22 @@ class GuardedHistory:
                 raise _nothing_to_do(action, by_user=by_user)
             turn = author.turn
         return _UndoTarget(scope, f"{session}/{turn}" if scope == "turn" else session)
+
+    def _last_change(self, session: str | None) -> "_UndoTarget":
+        """Find the last change to undo; passes over changes of commands that only touched ignored files."""
+        passed_over: list[int] = []
+        for change in self.workspace.journal.calls.newest_changes(session):
+            if change.coverage == "declared" or not self._changed_only_ignored_files(change.call_id):
+                return _UndoTarget("call", change.call_id, tuple(passed_over))
+            passed_over.append(change.number)
+        raise _nothing_to_do("undo", by_user=session is None, passed_over=passed_over)
+
+    def _changed_only_ignored_files(self, call_id: str) -> bool:
+        touches = self.workspace.journal.entries.selected("call", call_id)
+        paths = {touch.path for touch in touches if not is_plain_folder(touch)}
+        rest = [path for path in paths if not is_in_derived_folder(path)]
+        ignored = from_thread.run(self.workspace.search.find_ignored_paths, rest) if rest else set()
+        return bool(paths) and ignored.issuperset(rest)
 
     def _last_session(self, action: Literal["undo", "redo"]) -> str:
         """Return what `last` means for the user: the last agent's session, or that of the last undone change."""
@@ -625,9 +646,13 @@ def _recorded_text(workspace: Workspace, touch: RecordedTouch, *, before: bool) 
     return None if data is None or is_binary(data) else convert_line_ends(decode(data).body, "\n")
 
 
-def _nothing_to_do(action: str, *, by_user: bool) -> NothingToUndo:
-    whose = "There is" if by_user else "This session has"
-    return NothingToUndo(f"{whose} no change to {action}.", hint=_NAMING_HINT)
+def _nothing_to_do(action: str, *, by_user: bool, passed_over: Sequence[int] = ()) -> NothingToUndo:
+    whose, hint = "There is" if by_user else "This session has", _NAMING_HINT
+    but = ""
+    if passed_over:
+        but = f" but {', '.join(map(str, passed_over))}, which changed only ignored files"
+        hint = f"To undo that, give its number: {passed_over[0]}."
+    return NothingToUndo(f"{whose} no change to {action}{but}.", hint=hint)
 
 
 def _nothing_to_undo(scope: UndoScope, name: str, *, undone: bool) -> NothingToUndo:

@@ -97,6 +97,12 @@ def enclosing_derived_folder(path: str) -> str:
     return ""
 
 
+def is_in_derived_folder(path: str) -> bool:
+    """Whether a path is or is inside a tool-generated folder other than a git repository."""
+    folder = enclosing_derived_folder(path)
+    return bool(folder) and folder != enclosing_git_folder(path)
+
+
 def _repository_changes_text(folder: str, changes: Sequence[ChangedFile]) -> str:
     """Describe changes to a repository in git's terms: branches, tags and settings, not git's own files."""
     above = folder.rpartition("/")[0]

@@ -8,7 +8,7 @@ from handtools.core.context import Context
 from handtools.core.errors import InvalidInput
 from handtools.core.result import Result
 from handtools.core.tool import tool
-from handtools.core.undo import LAST_NAME, UndoOutcome, UndoScope, is_change_number
+from handtools.core.undo import LAST_NAME, UndoOutcome, UndoScope, is_change_number, passed_over_text
 from handtools.text.changed_files import ChangedFile, changed_files_text
 
 MAX_LISTED_CONFLICTS = 20
@@ -63,6 +63,8 @@ class UndoDetails(BaseModel):
     """Paths in `restored` that were removed, because the undone call had created them."""
     conflicts: list[ConflictingFile] = []
     versions: list[int] = []
+    passed_over: list[int] = []
+    """Newer changes of commands that only touched ignored files, which were not undone."""
     scope: str = ""
     name: str = ""
     """What was undone: a change by its number, a turn, a session or a path."""
@@ -111,6 +113,7 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
         restored=list(undone.restored),
         removed=[each.path for each in undone.touched if each.action == "deleted"],
         conflicts=conflicts,
+        passed_over=list(undone.passed_over),
         scope=undone.scope,
         name=undone.name,
         diff=undone.diff,
@@ -151,6 +154,8 @@ def _result_text(undone: UndoOutcome, *, dry_run: bool) -> str:
         rows = [f"It would {text}." if text else "It would change nothing."]
     else:
         rows = [f"{text[0].upper()}{text[1:]}." if text else "Nothing was restored."]
+    if undone.passed_over:
+        rows.append(passed_over_text(undone.passed_over))
     for conflict in undone.conflicts[:MAX_LISTED_CONFLICTS]:
         more = " Call again with merge=true to merge." if conflict.merged is not None else ""
         rows.append(f"{'It would keep' if dry_run else 'Kept'} {conflict.path}: {conflict.reason}{more}")

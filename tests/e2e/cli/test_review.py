@@ -189,3 +189,21 @@ def test_many_files_and_a_very_long_line_are_taken_back_at_once(shell, agent):
     assert len(ran.out) < 5_000
     assert "more characters" in ran.out
     assert sorted(os.listdir(shell.folder)) == []
+
+
+def test_ignored_files_of_a_command_are_passed_over_by_undo_and_review_and_said(shell, agent):
+    (shell.folder / ".gitignore").write_text("*.log\n")
+    assert agent("write", "edit", path="m.py", content="x = 1\n").ok
+    assert agent("bash", "run", command="mkdir __pycache__; touch __pycache__/m.pyc; echo x > a.log").ok
+    listed = shell.run("review", "--list")
+    assert [row.split(":")[0] for row in listed.out.splitlines()] == ["m.py"]
+    assert "Passed over 2 ignored files." in listed.err
+    assert "a.log" in shell.run("review", "--list", "a.log").out
+    undone = shell.run("undo")
+    assert undone.out == "removed  m.py\n"
+    assert "Passed over change 2: only ignored files." in undone.err
+    assert (shell.folder / "a.log").exists()
+    nothing = shell.run("undo")
+    assert (nothing.code, "no change to undo but 2" in nothing.err) == (1, True)
+    assert shell.run("undo", "2").code == 0
+    assert not (shell.folder / "a.log").exists()

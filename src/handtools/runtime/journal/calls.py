@@ -70,6 +70,14 @@ class ChangeAuthor(NamedTuple):
     turn: str
 
 
+class StandingChange(NamedTuple):
+    """A change that was not undone: its number, the call that made it, and how it was detected."""
+
+    number: int
+    call_id: str
+    coverage: str
+
+
 @dataclass(frozen=True, slots=True)
 class PendingCall:
     """A call waiting for approval, its approval request, and the fingerprints of the effects approved so far."""
@@ -210,6 +218,18 @@ class Calls:
             "AND coalesce(?, e.session) = e.session ORDER BY e.id DESC",
             session,
         )
+
+    def newest_changes(self, session: str | None = None, limit: int = 50) -> "list[StandingChange]":
+        """List the newest changes (of a session, if given) that were not undone, newest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT e.id, e.call_id, e.coverage FROM {self._entries} e WHERE e.state = 'done' "
+                "AND e.kind = 'change' AND EXISTS "
+                "(SELECT 1 FROM touches t WHERE t.entry = e.id AND t.reverted_by IS NULL) "
+                "AND coalesce(?, e.session) = e.session ORDER BY e.id DESC LIMIT ?",
+                (session, limit),
+            ).fetchall()
+        return [StandingChange(*row) for row in rows]
 
     def last_agent_session(self) -> str:
         """Return the session of the newest change by an agent that was not undone, or else of the newest call.
