@@ -40,7 +40,7 @@ class HostClient:
     async def address_and_token(self) -> tuple[str, str]:
         """The address and token of the host."""
         if self._known is None:
-            raise UsageError("The client needs an address, or must override `locate`.")
+            raise UsageError("The client needs an address, or must override `address_and_token`.")
         return self._known
 
     async def request(
