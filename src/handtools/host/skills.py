@@ -40,7 +40,7 @@ _UNLISTED_NAMES = {".git", "__pycache__", "node_modules"}
 def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Iterator[Skill]:
     """Yield the skills in a skills folder of the workspace; symlinks that lead out are not followed."""
     for path in islice(_workspace_skill_paths(files, shelf), MAX_SKILLS):
-        source, head, problem = _read_head(files, f"{path}/{SKILL_FILE}")
+        source, head, problem = _path_frontmatter_and_error(files, f"{path}/{SKILL_FILE}")
         yield skill_from_frontmatter(
             head,
             path.rpartition("/")[2],
@@ -56,7 +56,7 @@ def workspace_skills(files: HostFiles, root: str, shelf: str, scope: str) -> Ite
 def skills_outside_workspace(shelf: Path, origin: SkillOrigin) -> Iterator[Skill]:
     """Yield the skills in a skills folder outside the workspace; its subfolders may be symlinks."""
     for path in islice(_machine_skill_paths(shelf), MAX_SKILLS):
-        _, head, problem = _read_head(LocalFiles(path), SKILL_FILE)
+        _, head, problem = _path_frontmatter_and_error(LocalFiles(path), SKILL_FILE)
         location = file_url(str(path.resolve()))
         yield skill_from_frontmatter(
             head, path.name, origin=origin, folder="", location=location, unreadable=problem
@@ -111,15 +111,15 @@ def _workspace_skill_paths(files: HostFiles, shelf: str) -> Iterator[str]:
 
 
 def _machine_skill_paths(shelf: Path) -> Iterator[Path]:
-    for path in _inner_folders(shelf):
+    for path in _sorted_subfolders(shelf):
         yield from (
             [path]
             if (path / SKILL_FILE).exists()
-            else [each for each in _inner_folders(path) if (each / SKILL_FILE).exists()]
+            else [each for each in _sorted_subfolders(path) if (each / SKILL_FILE).exists()]
         )
 
 
-def _inner_folders(folder: Path) -> list[Path]:
+def _sorted_subfolders(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:
@@ -134,14 +134,14 @@ def _entries(files: HostFiles, folder: str) -> list[FileFacts]:
     except ToolError:
         return []
     # Keep the path through which the folder was reached, which may contain symlinks.
-    return [replace(facts, path=_join(folder, facts.path.rpartition("/")[2])) for facts in inside]
+    return [replace(facts, path=_join_path(folder, facts.path.rpartition("/")[2])) for facts in inside]
 
 
-def _join(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _read_head(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
+def _path_frontmatter_and_error(files: HostFiles, path: str) -> tuple[str, Frontmatter, str]:
     """Return the real path and frontmatter of a SKILL.md, and the error message if it can't be read."""
     located = path
     try:
@@ -229,7 +229,7 @@ class SkillFolders:
             skill for shelf in self.packages() for skill in skills_outside_workspace(shelf, "package")
         ]
         self._homes = {skill.name: skill.location for skill in nearest_skill_per_name((*users, *packaged))}
-        return _distinct((*own, *users, *packaged))
+        return _without_duplicates((*own, *users, *packaged))
 
     def skills_matching_path(self, path: str) -> list[Skill]:
         """Return the skills of the workspace and the user to mention when the file at a path is read."""
@@ -275,56 +275,56 @@ class SkillFolders:
     def _skills_of_workspace_folder(self, folder: str) -> Iterator[Skill]:
         """Yield the skills in the skills folders of one workspace folder."""
         for shelf in self._cached_folder(folder).shelves:
-            cached, stamp = self._cached_skills.get(shelf), self._stamp(shelf)
+            cached, stamp = self._cached_skills.get(shelf), self._folder_mtime(shelf)
             if cached is None or cached.stamp != stamp:
                 cached = _CachedSkills(stamp, tuple(workspace_skills(self.files, self.root, shelf, folder)))
-                if _is_settled(stamp):
+                if _is_old_enough_to_cache(stamp):
                     self._cached_skills[shelf] = cached
             yield from cached.skills
 
     def _cached_outside_skills(self, shelf: Path) -> tuple[Skill, ...]:
         """Return the skills in a folder outside the workspace, cached while the folder is unchanged."""
-        stamp = _modified_at(str(shelf))
+        stamp = _mtime_of_path(str(shelf))
         cached = self._cached_skills.get(str(shelf))
         if cached is None or cached.stamp != stamp:
             cached = _CachedSkills(stamp, tuple(skills_outside_workspace(shelf, "user")))
-            if _is_settled(stamp):
+            if _is_old_enough_to_cache(stamp):
                 self._cached_skills[str(shelf)] = cached
         return cached.skills
 
     def _cached_folder(self, folder: str) -> _CachedFolder:
-        known, stamp = self._folders.get(folder), self._stamp(folder)
+        known, stamp = self._folders.get(folder), self._folder_mtime(folder)
         if known is not None and known.stamp == stamp:
             return known
         if not _THIRD_PARTY_FOLDERS.isdisjoint(folder.split("/")):
             return _CachedFolder(stamp, guide=False, shelves=())
         prefix = f"{folder}/" if folder else ""
-        guide = self._kind(f"{prefix}{GUIDE_FILE}") == "file"
+        guide = self._kind_of_path(f"{prefix}{GUIDE_FILE}") == "file"
         # A skills folder may be added later to a `.claude` that exists for another reason. That doesn't
         # change the mtime of `folder`.
         shelves = tuple(
             f"{prefix}{shelf}"
             for shelf in SKILL_ROOTS
-            if self._kind(f"{prefix}{shelf.partition('/')[0]}") == "folder"
+            if self._kind_of_path(f"{prefix}{shelf.partition('/')[0]}") == "folder"
         )
         cached = _CachedFolder(stamp, guide, shelves)
-        if _is_settled(stamp):
+        if _is_old_enough_to_cache(stamp):
             if len(self._folders) >= MAX_CACHED_SKILL_FOLDERS:
                 self._folders.clear()
             self._folders[folder] = cached
         return cached
 
-    def _kind(self, path: str) -> str:
+    def _kind_of_path(self, path: str) -> str:
         """Return the kind of file at a path, or "" if there is none, which is checked first to be fast."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
         facts = facts_of_linked_path(self.files, path)
         return facts.kind if facts else ""
 
-    def _stamp(self, path: str) -> float:
+    def _folder_mtime(self, path: str) -> float:
         """Return a folder's modification time, used only to validate the cache."""
         if self.local:
-            return _modified_at(f"{self.root}/{path}" if path else self.root)
+            return _mtime_of_path(f"{self.root}/{path}" if path else self.root)
         facts = facts_of_linked_path(self.files, path or ".")
         return facts.modified if facts else _NO_TIME
 
@@ -335,17 +335,17 @@ def _folders_above(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts), -1, -1)]
 
 
-def _is_settled(stamp: float) -> bool:
+def _is_old_enough_to_cache(stamp: float) -> bool:
     return stamp == _NO_TIME or 0.0 < stamp < time.time() - _SETTLED_SECONDS
 
 
-def _modified_at(path: str) -> float:
+def _mtime_of_path(path: str) -> float:
     try:
         return os.stat(path).st_mtime
     except OSError:
         return _NO_TIME
 
 
-def _distinct(skills: Iterable[Skill]) -> list[Skill]:
+def _without_duplicates(skills: Iterable[Skill]) -> list[Skill]:
     """Drop duplicates of the same folder: `.claude/skills` is often a symlink to `.agents/skills`."""
     return list({skill.location: skill for skill in reversed(list(skills))}.values())[::-1]

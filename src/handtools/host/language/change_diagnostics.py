@@ -91,7 +91,7 @@ class ServerChangeReview:
                     # Retry once: the pool restarts the server, and all documents are sent again.
                     await self._check_edited_files()
         except (ServerNotReady, ServerLost) as failure:
-            self._report_unknown(str(failure))
+            self._record_unknown_report(str(failure))
         finally:
             self.main_done = self.done = True
 
@@ -110,21 +110,21 @@ class ServerChangeReview:
             client.tell(each.uri, each.after)
             self._record_file_stamp(each)
         # Send didSave only to servers that check on save; others would check twice.
-        if client.server.proof in {"flycheck", "push"} and _wants_saves(client):
+        if client.server.proof in {"flycheck", "push"} and _wants_save_notifications(client):
             for each in edited:
                 client.saved(each.uri)
-        found, names = await self._proved_deltas(client, edited)
+        found, names = await self._proved_deltas_and_changed_names(client, edited)
         self.deltas = [difference for difference, _ in found if difference is not None]
         self.reports = [verdict for _, verdict in found]
         more = len(self.edited) - MAX_CHECKED_FILES
         if more > 0:
-            self._report_unknown(f"{more} more changed files were not checked", f"{more} more files")
+            self._record_unknown_report(f"{more} more changed files were not checked", f"{more} more files")
         self.main_done = True
         self.ready.set()
         if all(verdict.standing != "unknown" for verdict in self.reports):
             await self._check_dependent_files(client, edited, names)
 
-    async def _proved_deltas(
+    async def _proved_deltas_and_changed_names(
         self, client: LspClient, edited: Sequence[EditedDocument]
     ) -> tuple[list[ProvedDelta], set[str]]:
         """The added and removed errors of each edited file, and the names of definitions with a new signature."""
@@ -133,7 +133,7 @@ class ServerChangeReview:
             return [await self._proved_delta(client, edited[0])], set()
         proofs = [asyncio.ensure_future(self._proved_delta(client, each)) for each in edited]
         await asyncio.sleep(0)
-        names = set() if client.server.role == "linter" else await self._changed_names_of(edited)
+        names = set() if client.server.role == "linter" else await self._changed_definition_names(edited)
         return await asyncio.gather(*proofs), names
 
     def _resend_changed_files(self, client: LspClient) -> None:
@@ -200,7 +200,7 @@ class ServerChangeReview:
             edited.path, known.text, edited.after, known.diagnostics, report.errors
         ), report
 
-    async def _changed_names_of(self, edited: Sequence[EditedDocument]) -> set[str]:
+    async def _changed_definition_names(self, edited: Sequence[EditedDocument]) -> set[str]:
         names: set[str] = set()
         for each in edited:
             names |= await self.definitions.touched(each.path, each.before or "", each.after)
@@ -218,7 +218,7 @@ class ServerChangeReview:
             None, dependent_files, client.root, self.document_files, names, suffixes
         )
         others = [path for path in found if path not in mine]
-        now = await self._current_errors(client, others)
+        now = await self._current_errors_by_path(client, others)
         doubtful = [
             path for path in now if now[path] and self.document_files.uri(path) not in self.slot.baselines
         ]
@@ -241,7 +241,7 @@ class ServerChangeReview:
             for each in flipped:
                 client.tell(each.uri, each.before or "")
                 self.slot.stamps.pop(each.uri, None)
-            for path, errors in (await self._current_errors(client, paths)).items():
+            for path, errors in (await self._current_errors_by_path(client, paths)).items():
                 uri = self.document_files.uri(path)
                 self.slot.set_baseline(uri, DiagnosticsBaseline(client.documents[uri].text, errors))
         finally:
@@ -249,7 +249,7 @@ class ServerChangeReview:
                 client.tell(each.uri, each.after)
                 self._record_file_stamp(each)
 
-    async def _current_errors(
+    async def _current_errors_by_path(
         self, client: LspClient, paths: Sequence[str]
     ) -> dict[str, tuple[Diagnostic, ...]]:
         """The current errors of dependent files, by path; files without proved diagnostics are left out."""
@@ -272,7 +272,7 @@ class ServerChangeReview:
         )
         return {each.path: each.errors for each in verdicts if each.standing != "unknown"}
 
-    def _report_unknown(self, why: str, path: str = "") -> None:
+    def _record_unknown_report(self, why: str, path: str = "") -> None:
         paths = [path] if path else [each.path for each in self.edited[:MAX_CHECKED_FILES]]
         known = {verdict.path for verdict in self.reports}
         self.reports += [
@@ -282,7 +282,7 @@ class ServerChangeReview:
         ]
 
 
-def _wants_saves(client: LspClient) -> bool:
+def _wants_save_notifications(client: LspClient) -> bool:
     sync = client.capabilities.get("textDocumentSync")
     return isinstance(sync, dict) and bool(sync.get("save"))
 
@@ -313,14 +313,14 @@ class ChangedDefinitions:
 
     async def touched(self, path: str, before: str, after: str) -> set[str]:
         """The names of definitions whose signature a change touches; changes inside a body don't count."""
-        was, now = _changed_lines(before, after)
+        was, now = _removed_and_added_lines(before, after)
         spans = await self._lines_of_definitions(path, before)
-        found = _changed_names(spans, was)
+        found = _names_of_changed_definitions(spans, was)
         still = [region[:2] for region in was] == [region[:2] for region in now]
-        if not found and still and not any(map(_holds_definition, now)):
+        if not found and still and not any(map(_may_define_symbol, now)):
             self._remember_definition_lines(path, after, spans)
             return set()
-        found += _changed_names(await self._lines_of_definitions(path, after), now)
+        found += _names_of_changed_definitions(await self._lines_of_definitions(path, after), now)
         return set(list(dict.fromkeys(found))[:MAX_CHANGED_NAMES])
 
     async def _lines_of_definitions(self, path: str, text: str) -> tuple[DefinitionLines, ...]:
@@ -349,7 +349,7 @@ def _definition_lines(symbol: Symbol) -> DefinitionLines:
     return DefinitionLines(name, symbol.start_line, max(body - 1, symbol.line), symbol.end_line)
 
 
-def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[ChangedLines]]:
+def _removed_and_added_lines(before: str, after: str) -> tuple[list[ChangedLines], list[ChangedLines]]:
     """The line ranges that a change removed, and those that it added."""
     window = rows_around_changes(before, after)
     was, now = [], []
@@ -364,7 +364,7 @@ def _changed_lines(before: str, after: str) -> tuple[list[ChangedLines], list[Ch
     return was, now
 
 
-def _changed_names(
+def _names_of_changed_definitions(
     definition_lines: Sequence[DefinitionLines], changed: Sequence[ChangedLines]
 ) -> list[str]:
     found = [
@@ -379,7 +379,7 @@ def _changed_names(
     return found
 
 
-def _holds_definition(changed_lines: ChangedLines) -> bool:
+def _may_define_symbol(changed_lines: ChangedLines) -> bool:
     return any(map(_DEFINING.search, changed_lines.rows))
 
 

@@ -187,11 +187,11 @@ def project_formatter(
     known = [each for each in formatters_by_suffix(path) if only is None or each.name in only]
     if not known:
         return None
-    for folder in _folder_and_parents(root, os.path.dirname(path)):
-        names = _setting_files(folder)
+    for folder in _walk_up_to_root(root, os.path.dirname(path)):
+        names = _setting_file_names(folder)
         for formatter in known:
             if any(
-                setting.name in names and _setting_applies(folder, setting)
+                setting.name in names and _is_setting_present(folder, setting)
                 for setting in formatter.settings
             ):
                 return formatter, folder
@@ -204,7 +204,7 @@ def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only
     With `ours_only`, only a program outside the workspace. None if there is none.
     """
     if not ours_only:
-        for place in _folder_and_parents(root, os.path.relpath(folder, root)):
+        for place in _walk_up_to_root(root, os.path.relpath(folder, root)):
             for own in formatter.own:
                 copy = os.path.join(place, own, formatter.name)
                 if os.access(copy, os.X_OK):
@@ -214,7 +214,7 @@ def formatter_program(formatter: Formatter, root: str, folder: str, *, ours_only
     return found.name if found else None
 
 
-def _folder_and_parents(root: str, folder: str) -> Iterator[str]:
+def _walk_up_to_root(root: str, folder: str) -> Iterator[str]:
     """Yield a folder and its parents up to the workspace's root."""
     here = os.path.normpath(os.path.join(root, folder))
     while here == root or here.startswith(f"{root.rstrip('/')}/"):
@@ -224,20 +224,20 @@ def _folder_and_parents(root: str, folder: str) -> Iterator[str]:
         here = os.path.dirname(here)
 
 
-def _setting_files(folder: str) -> frozenset[str]:
+def _setting_file_names(folder: str) -> frozenset[str]:
     try:
-        return _listed_setting_files(folder, os.stat(folder).st_mtime_ns)
+        return _cached_setting_file_names(folder, os.stat(folder).st_mtime_ns)
     except OSError:
         return frozenset()
 
 
 @lru_cache(maxsize=1024)
-def _listed_setting_files(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001
+def _cached_setting_file_names(folder: str, changed: int) -> frozenset[str]:  # noqa: ARG001
     """The settings files in a folder, cached by the folder's modification time `changed`."""
     return frozenset(os.listdir(folder)) & _SETTING_FILE_NAMES
 
 
-def _setting_applies(folder: str, setting: FormatterSetting) -> bool:
+def _is_setting_present(folder: str, setting: FormatterSetting) -> bool:
     if not setting.says:
         return True
     path = os.path.join(folder, setting.name)
@@ -245,13 +245,13 @@ def _setting_applies(folder: str, setting: FormatterSetting) -> bool:
         facts = os.stat(path)
         if not stat.S_ISREG(facts.st_mode):
             return False  # opening a pipe would block
-        return _file_matches(path, setting.says, facts.st_mtime_ns, facts.st_size)
+        return _has_matching_text(path, setting.says, facts.st_mtime_ns, facts.st_size)
     except OSError:
         return False
 
 
 @lru_cache(maxsize=1024)
-def _file_matches(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
+def _has_matching_text(path: str, says: str, changed: int, size: int) -> bool:  # noqa: ARG001
     return re.search(says, read_small_text(path, SETTINGS_BYTES, links=True), re.MULTILINE) is not None
 
 
@@ -312,7 +312,7 @@ class LocalFormatters:
     def formats(self, path: str) -> bool:
         """Whether the project configures a formatter for a file and the formatter is installed."""
         found = project_formatter(self._root, path, self._only)
-        return found is not None and self._program(*found) is not None
+        return found is not None and self._usable_program(*found) is not None
 
     async def format(
         self, path: str, before: bytes | None, after: bytes, *, private_globs: Sequence[PathGlobs]
@@ -322,7 +322,7 @@ class LocalFormatters:
         If the formatter fails, the result contains the reason.
         """
         found = project_formatter(self._root, path, self._only)
-        program = self._program(*found) if found else None
+        program = self._usable_program(*found) if found else None
         if found is None or program is None or is_binary(after) or len(after) > MAX_FORMATTED_BYTES:
             return None
         formatter, folder = found
@@ -339,37 +339,37 @@ class LocalFormatters:
         self, formatter_run: _FormatterRun, before: bytes | None, after: bytes
     ) -> bytes:
         """Format a new file, or one that was formatted before, in full; otherwise only the touched lines."""
-        formatted = await self._run(formatter_run, after)
+        formatted = await self._run_formatter(formatter_run, after)
         if formatted == after:
-            self._remember_clean_file(formatter_run.path, after)
+            self._remember_formatted_file(formatter_run.path, after)
             return after
-        await self._check_formatting_only(formatter_run.path, after, formatted)
-        if before is None or await self._was_clean(formatter_run, before):
-            self._remember_clean_file(formatter_run.path, formatted)
+        await self._check_same_words(formatter_run.path, after, formatted)
+        if before is None or await self._was_formatted_before(formatter_run, before):
+            self._remember_formatted_file(formatter_run.path, formatted)
             return formatted
         source = decode(after)
         near = limit_formatting_to_edit(decode(before).body, source.body, decode(formatted).body)
-        part = _encoded(source, near)
+        part = _encode_like_file(source, near)
         # Some of the formatter's edits without the others may be wrong: check that formatting `part` again
         # gives the same result.
-        if part != after and await self._run(formatter_run, part) != formatted:
+        if part != after and await self._run_formatter(formatter_run, part) != formatted:
             raise FormattingFailed("would change more than this edit")
         return part
 
-    def _remember_clean_file(self, path: str, data: bytes) -> None:
+    def _remember_formatted_file(self, path: str, data: bytes) -> None:
         if len(self._clean) >= REMEMBERED_CLEAN_FILES:
             self._clean.clear()
-        self._clean[path] = _digest(data)
+        self._clean[path] = _content_digest(data)
 
-    async def _was_clean(self, formatter_run: _FormatterRun, before: bytes) -> bool:
-        if self._clean.get(formatter_run.path) == _digest(before):
+    async def _was_formatted_before(self, formatter_run: _FormatterRun, before: bytes) -> bool:
+        if self._clean.get(formatter_run.path) == _content_digest(before):
             return True
         try:
-            return await self._run(formatter_run, before) == before
+            return await self._run_formatter(formatter_run, before) == before
         except FormattingFailed:
             return False  # the formatter can't parse the old text, so format only the touched lines
 
-    async def _check_formatting_only(self, path: str, after: bytes, formatted: bytes) -> None:
+    async def _check_same_words(self, path: str, after: bytes, formatted: bytes) -> None:
         if is_binary(formatted) or not has_same_words(decode(after).body, decode(formatted).body):
             raise FormattingFailed("changed more than formatting; output discarded")
         was = await self._syntax.outline(path, after)
@@ -377,7 +377,7 @@ class LocalFormatters:
         if was and now and not was.broken_lines and now.broken_lines:
             raise FormattingFailed(f"broke the syntax at line {now.broken_lines[0]}; output discarded")
 
-    async def _run(self, formatter_run: _FormatterRun, data: bytes) -> bytes:
+    async def _run_formatter(self, formatter_run: _FormatterRun, data: bytes) -> bytes:
         # Imported lazily: most workspaces never format a file.
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
 
@@ -401,7 +401,7 @@ class LocalFormatters:
             raise FormattingFailed(complaint)
         return made
 
-    def _program(self, formatter: Formatter, folder: str) -> str | None:
+    def _usable_program(self, formatter: Formatter, folder: str) -> str | None:
         """The formatter's program; None if it is missing, or executes project code without a sandbox."""
         confined = self._runner.confined
         if formatter.runs_code and not confined:
@@ -409,11 +409,11 @@ class LocalFormatters:
         return formatter_program(formatter, self._root, folder, ours_only=not confined)
 
 
-def _digest(data: bytes) -> bytes:
+def _content_digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def _encoded(source_text: DecodedText, text: str) -> bytes:
+def _encode_like_file(source_text: DecodedText, text: str) -> bytes:
     try:
         return source_text.encode(text)
     except Unencodable as problem:

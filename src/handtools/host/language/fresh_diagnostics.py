@@ -80,7 +80,9 @@ def _message_text(message: Any) -> str:
 async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: float) -> ProofResult:
     """Proof 1: diagnostics pulled after the change from a server that has finished loading."""
     while True:
-        await _wait_until(client, deadline, lambda: _is_loaded(client) and _can_pull(client))
+        await _wait_until(
+            client, deadline, lambda: _has_finished_loading(client) and _supports_pulled_diagnostics(client)
+        )
         options = client.registered(_PULL_METHOD) or client.capabilities.get("diagnosticProvider") or {}
         question: LspMessage = {"textDocument": {"uri": document.uri}}
         if isinstance(options, dict) and options.get("identifier"):
@@ -93,7 +95,7 @@ async def _prove_by_pull(client: LspClient, document: OpenDocument, deadline: fl
             await client.wait_for_message(0.05)
             continue
         # A response started while the server was loading may be empty.
-        if _is_loaded(client):
+        if _has_finished_loading(client):
             return "fresh", (answer or {}).get("items") or ()
 
 
@@ -124,7 +126,7 @@ async def _prove_by_tsserver(client: LspClient, document: OpenDocument, deadline
             if deadline - time.monotonic() <= 0:
                 raise ResponseTimeout(command)
             await client.wait_for_message(0.05)
-        found += [_from_tsserver(each) for each in body]
+        found += [_lsp_diagnostic_from_tsserver(each) for each in body]
     return "fresh", found
 
 
@@ -140,7 +142,7 @@ async def _prove_by_flycheck(client: LspClient, document: OpenDocument, deadline
     push = client.pushes.get(document.uri)
     pushed = push.items if push is not None else ()
     own: Sequence[LspMessage] = ()
-    if _can_pull(client):
+    if _supports_pulled_diagnostics(client):
         _, own = await _prove_by_pull(client, document, deadline)
     return "fresh", [*pushed, *own]
 
@@ -190,15 +192,15 @@ async def _wait_until(
         await client.wait_for_message(left if pause is None else min(left, pause))
 
 
-def _is_loaded(client: LspClient) -> bool:
+def _has_finished_loading(client: LspClient) -> bool:
     return client.quiescent is not False and not client.running_progress
 
 
-def _can_pull(client: LspClient) -> bool:
+def _supports_pulled_diagnostics(client: LspClient) -> bool:
     return client.offers("diagnosticProvider", _PULL_METHOD)
 
 
-def _from_tsserver(item: LspMessage) -> LspMessage:
+def _lsp_diagnostic_from_tsserver(item: LspMessage) -> LspMessage:
     start = item.get("start") or item.get("startLocation") or {}
     at = {"line": int(start.get("line", 1)) - 1, "character": int(start.get("offset", 1)) - 1}
     return {

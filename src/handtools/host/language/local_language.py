@@ -137,7 +137,7 @@ class LocalLanguage:
         for server in self._finder.servers:
             program = self._finder.program(server, self._workspace)
             names = tuple(dict.fromkeys(server.languages.values()))
-            version = self._version(server, program) if program else ""
+            version = self._server_version(server, program) if program else ""
             found.append(KnownServer(server.name, names, program, version, server.install))
         return found
 
@@ -145,20 +145,20 @@ class LocalLanguage:
         if "_servers" in self.__dict__:
             self._servers.close()
 
-    def _version(self, server: LanguageServer, program: str) -> str:
+    def _server_version(self, server: LanguageServer, program: str) -> str:
         """The first line of a server's version output; empty if it can't be run."""
         beside = os.path.dirname(program)
         other = [os.path.join(beside, server.version[0]), *server.version[1:]] if server.version else []
         for command in filter(None, (other, [program, "--version"], [program, "version"])):
-            said = self._command_output(command).strip()
+            said = self._confined_command_output(command).strip()
             if said:
                 return said.splitlines()[0]
         return ""
 
-    def _command_output(self, command: list[str]) -> str:
+    def _confined_command_output(self, command: list[str]) -> str:
         """The output of a command, confined like the language server."""
         if not self._runner.confined:
-            return _unconfined_output(command, self._workspace)
+            return _unconfined_command_output(command, self._workspace)
         from anyio.from_thread import start_blocking_portal
 
         from handtools.host.sandbox.confined_filter import StdinFilterProgram, run_stdin_filter
@@ -172,7 +172,7 @@ class LocalLanguage:
         return "" if complaint else made.decode(errors="replace")
 
 
-def _unconfined_output(command: list[str], workspace: str) -> str:
+def _unconfined_command_output(command: list[str], workspace: str) -> str:
     program = programs.find_program(
         os.path.basename(command[0]), workspace, folders=[os.path.dirname(command[0])]
     )

@@ -219,9 +219,11 @@ class LspClient:
         identity, loop = next(self._ids), asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._open_requests[identity] = answer
-        self._send({"id": identity, "method": method, "params": params})
+        self._send_message({"id": identity, "method": method, "params": params})
         # Not `wait_for`: it costs an extra event loop iteration per response.
-        timer = loop.call_later(max(seconds, 0.0), _fail_future, answer, ResponseTimeout(method))
+        timer = loop.call_later(
+            max(seconds, 0.0), _set_exception_if_pending, answer, ResponseTimeout(method)
+        )
         try:
             return await answer
         except ResponseTimeout:
@@ -237,7 +239,7 @@ class LspClient:
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification, which has no response."""
-        self._send({"method": method, "params": params})
+        self._send_message({"method": method, "params": params})
 
     def tell(self, uri: str, text: str) -> OpenDocument:
         """Send a file's text: `didOpen`, or `didChange` if it is open with a different text."""
@@ -277,7 +279,7 @@ class LspClient:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._message_waiters.add(waiter)
-        timer = loop.call_later(max(seconds, 0.0), _release_waiter, waiter, False)  # noqa: FBT003 - a result, not a flag
+        timer = loop.call_later(max(seconds, 0.0), _set_result_if_pending, waiter, False)  # noqa: FBT003 - a result, not a flag
         try:
             return await waiter
         finally:
@@ -303,7 +305,7 @@ class LspClient:
             self.close_document(next(iter(self.documents)))
         return document
 
-    def _send(self, message: LspMessage) -> None:
+    def _send_message(self, message: LspMessage) -> None:
         if self.alive:
             self.process.send(encode_message(message))
 
@@ -329,22 +331,22 @@ class LspClient:
     def _fail_open_requests(self, why: str) -> None:
         self.fault = self.fault or why
         for answer in self._open_requests.values():
-            _fail_future(answer, ServerLost(self.fault))
+            _set_exception_if_pending(answer, ServerLost(self.fault))
         self._wake_waiters()
 
     def _wake_waiters(self) -> None:
         for waiter in self._message_waiters:
-            _release_waiter(waiter, True)  # noqa: FBT003
+            _set_result_if_pending(waiter, True)  # noqa: FBT003
 
     def _handle_message(self, message: LspMessage) -> None:
         method = message.get("method")
         if method is None:
             self._handle_response(message)
         elif "id" in message:
-            self._send(
+            self._send_message(
                 {
                     "id": message["id"],
-                    "result": self._answer_to_request(method, message.get("params") or {}),
+                    "result": self._result_for_server_request(method, message.get("params") or {}),
                 }
             )
         else:
@@ -364,10 +366,13 @@ class LspClient:
         else:
             answer.set_result(message.get("result"))
 
-    def _answer_to_request(self, method: str, params: LspMessage) -> Any:
+    def _result_for_server_request(self, method: str, params: LspMessage) -> Any:
         """The result for a request from the server; null if it is unknown, since some servers exit on an error."""
         if method == "workspace/configuration":
-            return [self._setting(str(item.get("section") or "")) for item in params.get("items") or ()]
+            return [
+                self._setting_of_section(str(item.get("section") or ""))
+                for item in params.get("items") or ()
+            ]
         if method == "client/registerCapability":
             for each in params.get("registrations") or ():
                 self._registered[each["id"]] = (each["method"], each.get("registerOptions") or {})
@@ -381,7 +386,7 @@ class LspClient:
             return {"applied": True}
         return None
 
-    def _setting(self, section: str) -> Any:
+    def _setting_of_section(self, section: str) -> Any:
         if not section:
             return dict(self.server.settings)
         if section in self.server.settings:
@@ -414,12 +419,12 @@ class LspClient:
             self.ended_progress[token] = self.number
 
 
-def _fail_future(answer: "asyncio.Future[Any]", failure: ResponseTimeout | ServerLost) -> None:
+def _set_exception_if_pending(answer: "asyncio.Future[Any]", failure: ResponseTimeout | ServerLost) -> None:
     if not answer.done():
         answer.set_exception(failure)
 
 
-def _release_waiter(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001
+def _set_result_if_pending(waiter: "asyncio.Future[bool]", came: bool) -> None:  # noqa: FBT001
     if not waiter.done():
         waiter.set_result(came)
 

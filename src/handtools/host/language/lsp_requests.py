@@ -50,18 +50,18 @@ def files_of_workspace_edit(
             before[path] = after[path] = document_files.read(path)
         return after[path]
 
-    for step in _edit_steps(edit):
+    for step in _document_changes(edit):
         kind = step.get("kind")
         if kind == "rename":
             old, new = (
-                _workspace_path(step["oldUri"], document_files),
-                _workspace_path(step["newUri"], document_files),
+                _path_in_workspace(step["oldUri"], document_files),
+                _path_in_workspace(step["newUri"], document_files),
             )
             data = load(old)
             load(new)
             after[old], after[new] = None, data
             continue
-        path = _workspace_path(step["uri"], document_files)
+        path = _path_in_workspace(step["uri"], document_files)
         data = load(path)
         if kind == "delete":
             after[path] = None
@@ -74,7 +74,7 @@ def files_of_workspace_edit(
     )
 
 
-def _edit_steps(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
+def _document_changes(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
     changes = edit.get("documentChanges")
     if changes:
         for each in changes:
@@ -85,7 +85,7 @@ def _edit_steps(edit: Mapping[str, Any]) -> Iterator[LspMessage]:
         yield {"uri": uri, "edits": edits}
 
 
-def _workspace_path(uri: str, document_files: DocumentFiles) -> str:
+def _path_in_workspace(uri: str, document_files: DocumentFiles) -> str:
     path = document_files.path(uri)
     if path is None:
         raise OutsideWorkspace(
@@ -123,10 +123,14 @@ def _edit_offsets_and_text(edit: LspMessage, rows: list[str], starts: list[int])
     text = edit.get("newText")
     if text is None:
         text = (edit.get("snippet") or {}).get("value", "")
-    return _offset(span["start"], rows, starts), _offset(span["end"], rows, starts), text
+    return (
+        _offset_of_position(span["start"], rows, starts),
+        _offset_of_position(span["end"], rows, starts),
+        text,
+    )
 
 
-def _offset(at: LspMessage, rows: list[str], starts: list[int]) -> int:
+def _offset_of_position(at: LspMessage, rows: list[str], starts: list[int]) -> int:
     line = int(at["line"])
     if line >= len(rows):
         return starts[-1]
@@ -194,23 +198,29 @@ class ServerQuery:
     ) -> LanguageAnswer | None:
         name = client.server.name
         if question.kind == "diagnostics":
-            return await self._diagnostics(client, question.path)
+            return await self._diagnostics_answer(client, question.path)
         capability, method = _REQUEST_METHODS[question.kind]
         if not client.offers(capability, method):
             return None
         if question.kind == "workspace_symbols":
-            found = await self._request(client, method, {"query": question.text})
+            found = await self._request_with_retries(client, method, {"query": question.text})
             cold = not client.proved or bool(client.running_progress)
-            return LanguageAnswer(server=name, places=tuple(self._symbols(found or ())), partial=cold)
+            return LanguageAnswer(
+                server=name, places=tuple(self._symbol_locations(found or ())), partial=cold
+            )
         document = self._open_document(client, question.path)
-        at = self._position_of(document, question)
+        at = self._lsp_position_of_question(document, question)
         if question.kind == "symbols":
-            found = await self._request(client, method, {"textDocument": at["textDocument"]})
-            return LanguageAnswer(server=name, places=tuple(self._symbols(found or (), path=question.path)))
+            found = await self._request_with_retries(client, method, {"textDocument": at["textDocument"]})
+            return LanguageAnswer(
+                server=name, places=tuple(self._symbol_locations(found or (), path=question.path))
+            )
         if question.kind == "hover":
-            return LanguageAnswer(server=name, text=_hover_text(await self._request(client, method, at)))
+            return LanguageAnswer(
+                server=name, text=_hover_text(await self._request_with_retries(client, method, at))
+            )
         if question.kind in {"callers", "callees"}:
-            cold = await self._is_cold(client, document, question.path)
+            cold = await self._may_still_be_loading(client, document, question.path)
             places = tuple(await self._call_locations(client, question.kind, at))
             return LanguageAnswer(server=name, places=places, partial=cold)
         if question.kind == "actions":
@@ -220,19 +230,19 @@ class ServerQuery:
         cold = False
         if question.kind == "references":
             at["context"] = {"includeDeclaration": True}
-            cold = await self._is_cold(client, document, question.path)
+            cold = await self._may_still_be_loading(client, document, question.path)
             await self._open_files_with_word(client, _identifier_at(document.text, question))
-        places = tuple(self._code_locations(await self._request(client, method, at)))
+        places = tuple(self._code_locations(await self._request_with_retries(client, method, at)))
         return LanguageAnswer(server=name, places=places, partial=cold)
 
-    async def _is_cold(self, client: LspClient, document: OpenDocument, path: str) -> bool:
+    async def _may_still_be_loading(self, client: LspClient, document: OpenDocument, path: str) -> bool:
         """Whether a server may still be loading the project, after waiting for it for some time."""
         if not client.proved:
             until = min(self.deadline, time.monotonic() + COLD_SECONDS)
             await proved_diagnostics(client, document, path, until)
         return not client.proved or bool(client.running_progress)
 
-    async def _request(self, client: LspClient, method: str, params: Any) -> Any:
+    async def _request_with_retries(self, client: LspClient, method: str, params: Any) -> Any:
         """Send a request; retry as long as the server reports a temporary error such as ContentModified."""
         while True:
             try:
@@ -252,13 +262,13 @@ class ServerQuery:
             self.slot.stamps[uri] = stamp
         return client.tell(uri, text)
 
-    def _position_of(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
+    def _lsp_position_of_question(self, document: OpenDocument, question: LanguageQuestion) -> LspMessage:
         rows = split_lines(document.text)
         row = without_line_ending(rows[question.line - 1]) if 0 < question.line <= len(rows) else ""
         position = {"line": max(question.line - 1, 0), "character": utf16_column(row, question.column)}
         return {"textDocument": {"uri": document.uri}, "position": position}
 
-    async def _diagnostics(self, client: LspClient, path: str) -> LanguageAnswer:
+    async def _diagnostics_answer(self, client: LspClient, path: str) -> LanguageAnswer:
         """The diagnostics of one file or, without a path, of every open document."""
         documents = [self._open_document(client, path)] if path else list(client.documents.values())
         found = []
@@ -277,12 +287,12 @@ class ServerQuery:
     async def _call_locations(
         self, client: LspClient, kind: LanguageOperation, at: LspMessage
     ) -> list[CodeLocation]:
-        items = await self._request(client, "textDocument/prepareCallHierarchy", at)
+        items = await self._request_with_retries(client, "textDocument/prepareCallHierarchy", at)
         incoming = kind == "callers"
         method = f"callHierarchy/{'incoming' if incoming else 'outgoing'}Calls"
         found = []
         for item in items or ():
-            for call in await self._request(client, method, {"item": item}) or ():
+            for call in await self._request_with_retries(client, method, {"item": item}) or ():
                 other = call["from" if incoming else "to"]
                 path = self.document_files.path(other["uri"])
                 if path is None:
@@ -309,7 +319,7 @@ class ServerQuery:
         context = {"diagnostics": diagnostics, "triggerKind": 1}
         asked = {"textDocument": {"uri": document.uri}, "range": span, "context": context}
         offered = [
-            each for each in await self._request(client, "textDocument/codeAction", asked) or ()
+            each for each in await self._request_with_retries(client, "textDocument/codeAction", asked) or ()
             if not each.get("disabled")
         ]  # fmt: skip
         titles = tuple(str(each.get("title")) for each in offered)
@@ -324,7 +334,9 @@ class ServerQuery:
         return LanguageAnswer(
             server=name,
             titles=(question.text,),
-            files=files_of_workspace_edit(await self._resolved_edit(client, chosen), self.document_files),
+            files=files_of_workspace_edit(
+                await self._workspace_edit_of_action(client, chosen), self.document_files
+            ),
         )
 
     async def _diagnostics_of_line(
@@ -335,23 +347,25 @@ class ServerQuery:
             items: Sequence[LspMessage] = push.items
         elif client.offers("diagnosticProvider", "textDocument/diagnostic"):
             asked = {"textDocument": {"uri": document.uri}}
-            items = (await self._request(client, "textDocument/diagnostic", asked) or {}).get("items") or ()
+            items = (await self._request_with_retries(client, "textDocument/diagnostic", asked) or {}).get(
+                "items"
+            ) or ()
         else:
             items = ()
         return [
             each for each in items if each["range"]["start"]["line"] <= line <= each["range"]["end"]["line"]
         ]
 
-    async def _resolved_edit(self, client: LspClient, action: LspMessage) -> Mapping[str, Any]:
+    async def _workspace_edit_of_action(self, client: LspClient, action: LspMessage) -> Mapping[str, Any]:
         if not action.get("edit") and "data" in action:
-            action = await self._request(client, "codeAction/resolve", action) or action
+            action = await self._request_with_retries(client, "codeAction/resolve", action) or action
         edit: Mapping[str, Any] = action.get("edit") or {}
         command = action.get("command")
         if not edit and command:
             order = command if isinstance(command, dict) else action
             client.proposed.clear()
             asked = {"command": order["command"], "arguments": order.get("arguments") or []}
-            await self._request(client, "workspace/executeCommand", asked)
+            await self._request_with_retries(client, "workspace/executeCommand", asked)
             edit = client.proposed[-1] if client.proposed else {}
         return edit
 
@@ -361,17 +375,21 @@ class ServerQuery:
         """Rename a symbol at its definition: elsewhere, some servers rename too little or add an alias."""
         old = _identifier_at(document.text, question)
         await self._open_files_with_word(client, old)
-        here = self._position_of(document, question)
-        places = list(self._code_locations(await self._request(client, "textDocument/definition", here)))
+        here = self._lsp_position_of_question(document, question)
+        places = list(
+            self._code_locations(await self._request_with_retries(client, "textDocument/definition", here))
+        )
         home = places[0] if places else None
         if home is not None:
             told = self._open_document(client, home.path)
-            at = self._position_of(
+            at = self._lsp_position_of_question(
                 told, LanguageQuestion(kind="rename", path=home.path, line=home.line, column=home.column)
             )
             if _identifier_at(told.text, home) == old:
                 here = at
-        edit = await self._request(client, "textDocument/rename", {**here, "newName": question.text})
+        edit = await self._request_with_retries(
+            client, "textDocument/rename", {**here, "newName": question.text}
+        )
         files = files_of_workspace_edit(edit or {}, self.document_files)
         if not files:
             raise NoMatch(f"{client.server.name} can't rename `{old}` there.", hint=_EDIT_INSTEAD)
@@ -381,13 +399,13 @@ class ServerQuery:
                 hint=_EDIT_INSTEAD,
             )
         covered = {file.path for file in files}
-        left = [path for path in await self._files_with_word(client, old) if path not in covered]
+        left = [path for path in await self._paths_with_word(client, old) if path not in covered]
         notes = (
             (f"`{old}` also occurs in files that are unchanged: {', '.join(left[:10])}.",) if left else ()
         )
         return LanguageAnswer(server=client.server.name, files=files, notes=notes)
 
-    async def _files_with_word(self, client: LspClient, word: str) -> list[str]:
+    async def _paths_with_word(self, client: LspClient, word: str) -> list[str]:
         loop = asyncio.get_running_loop()
         suffixes = tuple(client.server.languages)
         return await loop.run_in_executor(
@@ -399,7 +417,7 @@ class ServerQuery:
         if not (client.server.narrow and word):
             return
         told = [
-            (path, self._open_document(client, path)) for path in await self._files_with_word(client, word)
+            (path, self._open_document(client, path)) for path in await self._paths_with_word(client, word)
         ]
         await asyncio.gather(
             *(proved_diagnostics(client, document, path, self.deadline) for path, document in told)
@@ -413,7 +431,7 @@ class ServerQuery:
             if path is not None and span is not None:
                 yield self._code_location(path, span)
 
-    def _symbols(
+    def _symbol_locations(
         self, found: Iterable[LspMessage], path: str = "", outer: str = ""
     ) -> Iterator[CodeLocation]:
         for each in found:
@@ -430,7 +448,7 @@ class ServerQuery:
                 one.path, one.line, one.column, whole["end"]["line"] + 1, one.name, one.kind, one.outer
             )
             name = f"{holder}.{each.get('name')}" if holder else str(each.get("name"))
-            yield from self._symbols(each.get("children") or (), where, name)
+            yield from self._symbol_locations(each.get("children") or (), where, name)
 
     def _code_location(
         self, path: str, span: LspMessage, name: str = "", kind: int = 0, outer: str = ""

@@ -118,7 +118,7 @@ class ServerPool:
         if slot.client is not None and slot.client.alive:
             return slot.client
         if slot.starting is None:
-            self._note_end(slot)
+            self._record_exit(slot)
             pause = slot.again_at - time.monotonic()
             if pause > max(deadline - time.monotonic(), 0.0):
                 parked = (
@@ -176,34 +176,34 @@ class ServerPool:
     async def _start_server(self, slot: ServerSlot, pause: float) -> LspClient:
         try:
             await asyncio.sleep(pause)
-            await self._make_room(slot)
+            await self._stop_servers_to_make_room(slot)
             slot.began = time.monotonic()
             slot.client = await slot.start()
             slot.stamps.clear()
             if self._keeper is None:
-                self._keeper = asyncio.create_task(self._tidy_periodically())
+                self._keeper = asyncio.create_task(self._stop_idle_servers_periodically())
             return slot.client
         except (ServerFailure, HostError) as failure:
             slot.fault = str(failure) or type(failure).__name__
-            self._push_back(slot)
+            self._delay_restart(slot)
             raise
         finally:
             slot.starting = None
 
-    def _note_end(self, slot: ServerSlot) -> None:
+    def _record_exit(self, slot: ServerSlot) -> None:
         """Record that a server exited and schedule its restart, with a longer delay each time."""
         client, slot.client = slot.client, None
         if client is not None and client.fault:
             if time.monotonic() - slot.began > SERVER_STABLE_SECONDS:
                 slot.ends = 0
             slot.fault = client.fault
-            self._push_back(slot)
+            self._delay_restart(slot)
 
-    def _push_back(self, slot: ServerSlot) -> None:
+    def _delay_restart(self, slot: ServerSlot) -> None:
         slot.again_at = time.monotonic() + (*RESTART_DELAYS, CRASHED_SERVER_OFF_SECONDS)[slot.ends]
         slot.ends = min(slot.ends + 1, len(RESTART_DELAYS))
 
-    async def _make_room(self, slot: ServerSlot) -> None:
+    async def _stop_servers_to_make_room(self, slot: ServerSlot) -> None:
         others = sorted(
             (each for each in self._running_slots() if each is not slot), key=lambda each: each.used
         )
@@ -220,7 +220,7 @@ class ServerPool:
         if client is not None:
             await client.stop()
 
-    async def _tidy_periodically(self) -> None:
+    async def _stop_idle_servers_periodically(self) -> None:
         while True:
             await asyncio.sleep(POOL_TIDY_SECONDS)
             await self.tidy()

@@ -93,10 +93,10 @@ class ServerProcess:
                 _close_fds(fds)
                 await loop.run_in_executor(None, supervisor.dismiss)
             raise
-        await child._connect()
+        await child._connect_streams()
         return child
 
-    async def _connect(self) -> None:
+    async def _connect_streams(self) -> None:
         loop = asyncio.get_running_loop()
         sink, source, errors = self._fds
         reading = asyncio.StreamReaderProtocol(self.reader)
@@ -143,10 +143,10 @@ class ServerProcess:
     async def kill(self) -> None:
         """Kill the server and all processes it started; returns when they are gone."""
         if self._ending is None:
-            self._ending = asyncio.create_task(self._end())
+            self._ending = asyncio.create_task(self._kill_and_close_streams())
         await asyncio.shield(self._ending)
 
-    async def _end(self) -> None:
+    async def _kill_and_close_streams(self) -> None:
         if not self.over:
             with contextlib.suppress(PeerGone):
                 self._supervisor.send_order({"order": "end", "gently": False})

@@ -234,7 +234,7 @@ class ServerFinder:
         found: list[FoundServer] = []
         for role in _ROLES:
             here = [each for each in self._installed_servers(path) if each.server.role == role]
-            wanted = [each for each in here if self._is_configured(each)]
+            wanted = [each for each in here if self._is_configured_by_project(each)]
             found += wanted[:1] or (here[:1] if role == "checker" else [])
         if len(self._of_files) > _REMEMBERED_PATHS:
             self._of_files.clear()
@@ -265,7 +265,7 @@ class ServerFinder:
         found, at = self._programs.get((server.name, root), ("", 0.0))
         if not found and (not at or time.monotonic() - at > SERVER_RECHECK_SECONDS):
             # Check for a sandbox only if a program was found, because probing takes time.
-            found = self._find_program(server, root)
+            found = self._find_program_path(server, root)
             if found and not self._confined():
                 found = self._program_outside_workspace(server)
             self._programs[server.name, root] = (found, time.monotonic())
@@ -282,14 +282,14 @@ class ServerFinder:
             if root is not None and (program := self.program(server, root)):
                 yield FoundServer(server, program, root)
 
-    def _find_program(self, server: LanguageServer, root: str) -> str:
+    def _find_program_path(self, server: LanguageServer, root: str) -> str:
         places = dict.fromkeys((root, self.workspace))
         local = os.pathsep.join(
             os.path.join(place, each) for place in places for each in _PROJECT_PROGRAM_FOLDERS
         )
         return (
-            self._find_usable_program(server, local)
-            or self._find_usable_program(server, self._search_path)
+            self._first_usable_program(server, local)
+            or self._first_usable_program(server, self._search_path)
             or ""
         )
 
@@ -301,12 +301,12 @@ class ServerFinder:
         if server.runs_code:
             return ""
         places = self._search_path or os.pathsep.join(programs.search_path(self.workspace))
-        found = self._find_usable_program(server, places)
+        found = self._first_usable_program(server, places)
         return found if found and programs.is_outside_workspace(found, self.workspace) else ""
 
-    def _find_usable_program(self, server: LanguageServer, places: str | None) -> str | None:
+    def _first_usable_program(self, server: LanguageServer, places: str | None) -> str | None:
         found = shutil.which(server.command[0], path=places)
-        if found and server.least_version and _major_version(found) < server.least_version:
+        if found and server.least_version and _major_version_of_npm_program(found) < server.least_version:
             return None
         return found
 
@@ -324,7 +324,7 @@ class ServerFinder:
         plain = ".git" in server.markers and Path(self.workspace, ".git").exists()
         return self.workspace if plain else None
 
-    def _is_configured(self, found_server: FoundServer) -> bool:
+    def _is_configured_by_project(self, found_server: FoundServer) -> bool:
         key = (found_server.server.name, found_server.root)
         chosen, at = self._configured.get(key, (False, 0.0))
         if not at or time.monotonic() - at > SERVER_RECHECK_SECONDS:
@@ -333,7 +333,7 @@ class ServerFinder:
         return chosen
 
 
-def _major_version(program: str) -> int:
+def _major_version_of_npm_program(program: str) -> int:
     """The major version of an npm program, read from the `package.json` of its package."""
     real = Path(os.path.realpath(program))
     for folder in real.parents:

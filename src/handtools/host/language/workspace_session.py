@@ -80,23 +80,23 @@ class WorkspaceLanguageServers:
     ) -> DiagnosticReview:
         """The new errors found in a change within `seconds`; errors found later are passed to `late`."""
         return await LANGUAGE_THREAD.run(
-            self._review(changes.changes, ignored, private_globs, seconds, late)
+            self._review_on_thread(changes.changes, ignored, private_globs, seconds, late)
         )
 
     async def ask(self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]) -> LanguageAnswer:
         """Ask the language servers of a file a question; returns their combined answer."""
-        return await LANGUAGE_THREAD.run(self._ask(question, private_globs))
+        return await LANGUAGE_THREAD.run(self._ask_on_thread(question, private_globs))
 
     def close(self) -> None:
         """Release this workspace's servers; returns when those without another owner have stopped."""
-        LANGUAGE_THREAD.submit(self._close()).result(LATE_REVIEW_SECONDS)
+        LANGUAGE_THREAD.submit(self._release_servers()).result(LATE_REVIEW_SECONDS)
 
-    async def _close(self) -> None:
+    async def _release_servers(self) -> None:
         for task in self._tasks.values():
             task.cancel()
         await LANGUAGE_THREAD.pool.release_owner(self)
 
-    def _slot(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> ServerSlot:
+    def _slot_of_server(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> ServerSlot:
         key = (found_server, self._workspace, private_globs)
         start = partial(self._start_server, found_server, private_globs)
         return LANGUAGE_THREAD.pool.slot(key, found_server.server.name, start, self)
@@ -132,12 +132,12 @@ class WorkspaceLanguageServers:
 
     async def _warm_up_servers(self, path: str, private_globs: tuple[PathGlobs, ...]) -> None:
         for found_server in self._finder.servers_of_file(path):
-            slot = self._slot(found_server, private_globs)
+            slot = self._slot_of_server(found_server, private_globs)
             former = self._tasks.get(id(slot))
             if former is None or former.done():
-                self._replace_task(slot, self._record_errors(path, slot))
+                self._replace_task(slot, self._record_current_errors(path, slot))
 
-    async def _record_errors(self, path: str, slot: ServerSlot) -> None:
+    async def _record_current_errors(self, path: str, slot: ServerSlot) -> None:
         uri, deadline = self._document_files.uri(path), time.monotonic() + LATE_REVIEW_SECONDS
         stamp, text = self._document_files.stamp(path), document_text(self._document_files.read(path))
         if text is None or stamp is None or (slot.client and slot.stamps.get(uri) == stamp):
@@ -152,7 +152,7 @@ class WorkspaceLanguageServers:
                 slot.stamps[uri] = stamp
                 slot.set_baseline(uri, DiagnosticsBaseline(text, verdict.errors))
 
-    async def _review(
+    async def _review_on_thread(
         self,
         changes: Sequence[Change],
         ignored: Collection[str],
@@ -174,7 +174,7 @@ class WorkspaceLanguageServers:
         start_wait = 0.0
         for found_server, edited_documents in groups.items():
             reviewer = ServerChangeReview(
-                self._slot(found_server, private_globs),
+                self._slot_of_server(found_server, private_globs),
                 self._document_files,
                 self._definitions,
                 edited_documents,
@@ -192,7 +192,7 @@ class WorkspaceLanguageServers:
             await asyncio.wait(running, timeout=max(began + seconds - time.monotonic(), 0.0))
         review = _combined_review([reviewer for reviewer, _ in reviews])
         if not all(task.done() for _, task in reviews):
-            self._report_late(reviews, late)
+            self._report_late_errors(reviews, late)
         return review
 
     def _is_running(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> bool:
@@ -207,7 +207,7 @@ class WorkspaceLanguageServers:
             change.path, self._document_files.uri(change.path), before, after, change.after.data
         )
 
-    def _report_late(
+    def _report_late_errors(
         self, reviews: Sequence[tuple[ServerChangeReview, "asyncio.Task[None]"]], late: LateReviewListener
     ) -> None:
         async def follow() -> None:
@@ -219,20 +219,20 @@ class WorkspaceLanguageServers:
         self._tasks[id(task)] = task
         task.add_done_callback(lambda each: self._tasks.pop(id(each), None))
 
-    async def _ask(
+    async def _ask_on_thread(
         self, question: LanguageQuestion, private_globs: tuple[PathGlobs, ...]
     ) -> LanguageAnswer:
         if not question.path:
-            return await self._ask_project(question)
+            return await self._ask_running_servers(question)
         if why := self._finder.missing_server_sentence(question.path):
             raise Unavailable(why, hint=NO_SERVER_HINT)
         found_servers = self._finder.servers_of_file(question.path)
-        slots = [self._slot(found_server, private_globs) for found_server in found_servers]
+        slots = [self._slot_of_server(found_server, private_globs) for found_server in found_servers]
         if question.kind == "diagnostics":
-            return await self._every_answer(slots, question)
-        return await self._first_answer(slots, question)
+            return await self._joined_answer_of_slots(slots, question)
+        return await self._first_non_empty_answer(slots, question)
 
-    async def _ask_project(self, question: LanguageQuestion) -> LanguageAnswer:
+    async def _ask_running_servers(self, question: LanguageQuestion) -> LanguageAnswer:
         slots = [
             slot for slot in LANGUAGE_THREAD.pool.slots.values() if self in slot.owners and slot.client
         ]
@@ -241,15 +241,15 @@ class WorkspaceLanguageServers:
                 "No language server is running yet.",
                 hint="Set `path` to a file of the project to start one.",
             )
-        return await self._every_answer(slots, question)
+        return await self._joined_answer_of_slots(slots, question)
 
-    async def _every_answer(
+    async def _joined_answer_of_slots(
         self, slots: Sequence[ServerSlot], question: LanguageQuestion
     ) -> LanguageAnswer:
         answers = [await self._answer_from_slot(slot, question) for slot in slots]
         return _joined_answer([answer for answer in answers if answer])
 
-    async def _first_answer(
+    async def _first_non_empty_answer(
         self, slots: Sequence[ServerSlot], question: LanguageQuestion
     ) -> LanguageAnswer:
         """The first non-empty answer. Some servers have none: a linter, for example, finds no references."""

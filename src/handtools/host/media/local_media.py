@@ -59,9 +59,9 @@ class LocalMedia:
         if missing:
             hint = "The user can install it: `pip install handtools-slim[media]`."
             raise WrongKind(f"No reader is installed for `{path}` (kind: {kind}).", hint=hint)
-        return await to_thread.run_sync(self._preview, kind, path, data, request)
+        return await to_thread.run_sync(self._preview_in_worker, kind, path, data, request)
 
-    def _preview(
+    def _preview_in_worker(
         self, kind: MediaKind, path: str, data: bytes, request: PreviewRequest
     ) -> MediaPreview | None:
         from handtools.host.confined_workers import TaskFailed, workers_of_workspace

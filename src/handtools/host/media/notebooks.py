@@ -29,7 +29,7 @@ def preview(path: str, data: bytes) -> MediaPreview:
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
         language = book.get("metadata", {}).get("kernelspec", {}).get("language", "")
         parts = [_cell_text(number, cell, language) for number, cell in enumerate(cells, 1)]
-        pictures = [list(_images(cell)) for cell in cells]
+        pictures = [list(_cell_images(cell)) for cell in cells]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = (
             f"it is not valid JSON ({error})"
@@ -54,7 +54,7 @@ def _cell_text(number: int, cell: dict[str, Any], language: str) -> str:
     run = f" [{turn}]" if turn else ""
     rows = [f"--- cell {number}: {kind}{run}{f' ({language})' if kind == 'code' and language else ''} ---"]
     rows.append(_joined_lines(cell.get("source", cell.get("input", ""))))
-    outputs = [text for output in cell.get("outputs", ()) for text in _outputs(output)]
+    outputs = [text for output in cell.get("outputs", ()) for text in _output_texts(output)]
     if outputs:
         clipped = clip_text(
             "\n".join(outputs), max_lines=CELL_OUTPUT_LINES, max_bytes=CELL_OUTPUT_BYTES, keep="both"
@@ -63,7 +63,7 @@ def _cell_text(number: int, cell: dict[str, Any], language: str) -> str:
     return "\n".join(rows)
 
 
-def _outputs(output: dict[str, Any]) -> Iterator[str]:
+def _output_texts(output: dict[str, Any]) -> Iterator[str]:
     if "ename" in output:
         yield f"{output['ename']}: {output.get('evalue', '')}"
     elif "text" in output:
@@ -75,7 +75,7 @@ def _outputs(output: dict[str, Any]) -> Iterator[str]:
         yield from (f"({kind} picture)" for kind in _PICTURES if kind in shown)
 
 
-def _images(cell: dict[str, Any]) -> Iterator[Image]:
+def _cell_images(cell: dict[str, Any]) -> Iterator[Image]:
     for output in cell.get("outputs", ()):
         for kind in _PICTURES:
             if encoded := output.get("data", {}).get(kind):

@@ -45,7 +45,7 @@ def make_preview(arguments: Mapping[str, Any], data: bytes) -> TaskResult:
     request = PreviewRequest(
         first=arguments["first"], last=arguments["last"], rendered=arguments["rendered"]
     )
-    preview = _preview(arguments["kind"], arguments["path"], data, request)
+    preview = _preview_of_kind(arguments["kind"], arguments["path"], data, request)
     if preview is None:
         return TaskResult({"kind": ""})
     value = {
@@ -80,7 +80,9 @@ def media_preview_from_worker_result(kind: MediaKind, result: TaskResult) -> Med
     )
 
 
-def _preview(kind: MediaKind, path: str, data: bytes, request: PreviewRequest) -> MediaPreview | None:
+def _preview_of_kind(
+    kind: MediaKind, path: str, data: bytes, request: PreviewRequest
+) -> MediaPreview | None:
     if kind == "pdf":
         from handtools.host.media import pdf
 

@@ -36,7 +36,9 @@ def _csv_preview(path: str, data: bytes) -> MediaPreview:
     text = decode(data).body
     tabbed = path.lower().endswith(".tsv")
     try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabbed else _delimiter(text))
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter="\t" if tabbed else _guess_delimiter(text)
+        )
         rows = list(islice(reader, TABLE_PREVIEW_ROWS + 1))
         # Don't count lines: a quoted cell may contain line breaks.
         count = max(len(rows) - 1, 0) + sum(1 for _ in reader)
@@ -54,7 +56,7 @@ def _csv_preview(path: str, data: bytes) -> MediaPreview:
     )
 
 
-def _delimiter(text: str) -> str:
+def _guess_delimiter(text: str) -> str:
     first = text.partition("\n")[0]
     return max(",;\t|", key=first.count)
 

@@ -57,7 +57,7 @@ class TreeSyntax:
         self._lock = threading.Lock()
         self._room = kept_bytes
         self._idle: list[WorkerChild] = []
-        weakref.finalize(self, _close_all, self._idle)
+        weakref.finalize(self, _close_workers, self._idle)
 
     async def outline(self, path: str, data: bytes) -> Outline | None:
         """Return a file's outline; None if its language is unknown or it can't be parsed."""
@@ -80,7 +80,7 @@ class TreeSyntax:
                     continue
             unknown_files.append(SourceFile(path, language, data))
         for group in _size_limited_groups(unknown_files):
-            outlines = await self._parse(group, "outline", _outline_from_part)
+            outlines = await self._parse_in_worker(group, "outline", _outline_from_part)
             for file, outline in zip(group, outlines, strict=True):
                 found_outlines[file.path] = outline
                 self._cache_outline(keys[file.path], outline)
@@ -95,7 +95,7 @@ class TreeSyntax:
             return None
         asked = [(spot.line, spot.column) for spot in positions]
         file, read = SourceFile(path, language, data), partial(_roles_from_part, positions)
-        return (await self._parse([file], "roles", read, spots=asked))[0]
+        return (await self._parse_in_worker([file], "roles", read, spots=asked))[0]
 
     async def structural(self, path: str, data: bytes, pattern: str) -> list[StructuralMatch] | None:
         """Return the matches of an ast-grep pattern in a file; None if the file can't be parsed."""
@@ -103,9 +103,9 @@ class TreeSyntax:
         if language is None:
             return None
         file = SourceFile(path, language, data)
-        return (await self._parse([file], "matches", _matches_from_part, pattern=pattern))[0]
+        return (await self._parse_in_worker([file], "matches", _matches_from_part, pattern=pattern))[0]
 
-    async def _parse(
+    async def _parse_in_worker(
         self, files: Sequence[SourceFile], wanted: ParsedPart, read: Callable[[Any], _T], **more: object
     ) -> list[_T | None]:
         """Parse files and return what `read` makes of each wanted part; None for a file that can't be parsed."""
@@ -118,21 +118,23 @@ class TreeSyntax:
             await checkpoint()
             return _read_parts(parse_in_worker(arguments, data).value, read, len(files))
         parsed = await to_thread.run_sync(
-            self._parse_in_child, arguments, data, read, len(files), abandon_on_cancel=True
+            self._parse_batch_in_worker, arguments, data, read, len(files), abandon_on_cancel=True
         )
         if parsed is not None:
             return parsed
         if len(files) == 1:
             return [None]
-        return [part for file in files for part in await self._parse([file], wanted, read, **more)]
+        return [
+            part for file in files for part in await self._parse_in_worker([file], wanted, read, **more)
+        ]
 
-    def _parse_in_child(
+    def _parse_batch_in_worker(
         self, arguments: Mapping[str, Any], data: bytes, read: Callable[[Any], _T], count: int
     ) -> list[_T | None] | None:
         """Parse `count` files in a worker; returns what `read` makes of each part, None if the worker failed."""
         workers = workers_of_workspace(self._root, PARSE_LIMITS)
         with workers.turns:
-            child = self._idle_child() or workers.open_child(PARSE_TASK)
+            child = self._take_idle_worker() or workers.open_child(PARSE_TASK)
             try:
                 return _read_parts(child.call(arguments, data).value, read, count)
             except (TaskFailed, ValueError, LookupError, TypeError):
@@ -141,7 +143,7 @@ class TreeSyntax:
             finally:
                 self._idle.append(child)
 
-    def _idle_child(self) -> WorkerChild | None:
+    def _take_idle_worker(self) -> WorkerChild | None:
         """Return an idle worker that is still usable, closing others; None if there is none."""
         while self._idle:
             child = self._idle.pop()
@@ -153,14 +155,14 @@ class TreeSyntax:
     def _cache_outline(self, key: bytes, outline: Outline | None) -> None:
         with self._lock:
             if key not in self._kept:
-                self._room -= _outline_bytes(outline)
+                self._room -= _estimated_outline_bytes(outline)
             self._kept[key] = outline
             while self._room < 0 and self._kept:
                 _, dropped = self._kept.popitem(last=False)
-                self._room += _outline_bytes(dropped)
+                self._room += _estimated_outline_bytes(dropped)
 
 
-def _close_all(children: list[WorkerChild]) -> None:
+def _close_workers(children: list[WorkerChild]) -> None:
     while children:
         children.pop().close()
 
@@ -222,7 +224,7 @@ def _matches_from_part(part: Any) -> list[StructuralMatch]:
     ]
 
 
-def _outline_bytes(outline: Outline | None) -> int:
+def _estimated_outline_bytes(outline: Outline | None) -> int:
     return OUTLINE_SYMBOL_BYTES * (1 + _count_symbols(outline.symbols if outline else ()))
 
 

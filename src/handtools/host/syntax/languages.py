@@ -87,10 +87,10 @@ def language_of(path: str, data: bytes) -> str | None:
     found = _BY_NAME.get(name) or (_BY_EXTENSION.get(extension) if dot and stem else None)
     if found == "c" and extension == "h" and _CPP_HINT.search(data[:_CPP_HINT_BYTES]):
         return "cpp"
-    return found or _by_shebang(data)
+    return found or _language_of_shebang(data)
 
 
-def _by_shebang(data: bytes) -> str | None:
+def _language_of_shebang(data: bytes) -> str | None:
     if not data.startswith(b"#!"):
         return None
     match = _SHEBANG.match(data[:200])

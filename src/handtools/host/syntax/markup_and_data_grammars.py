@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ast_grep_py import SgNode
 
 
-def _css_rule_head(node: "SgNode") -> SymbolName | None:
+def _css_block_name(node: "SgNode") -> SymbolName | None:
     """Return the selector or at-rule before a CSS block as the name of the block."""
     head = " ".join(node.text().partition("{")[0].split())
     return SymbolName(head[:SYMBOL_NAME_CHARS], node) if "{" in node.text() else None
@@ -26,10 +26,10 @@ CSS = Grammar(
     language="css",
     definitions={
         "rule_set": DefinitionRule("rule", child_name_finder("selectors"), body="block"),
-        "media_statement": DefinitionRule("rule", _css_rule_head, body="block"),
-        "supports_statement": DefinitionRule("rule", _css_rule_head, body="block"),
-        "keyframes_statement": DefinitionRule("rule", _css_rule_head, body="keyframe_block_list"),
-        "at_rule": DefinitionRule("rule", _css_rule_head, body="block"),
+        "media_statement": DefinitionRule("rule", _css_block_name, body="block"),
+        "supports_statement": DefinitionRule("rule", _css_block_name, body="block"),
+        "keyframes_statement": DefinitionRule("rule", _css_block_name, body="keyframe_block_list"),
+        "at_rule": DefinitionRule("rule", _css_block_name, body="block"),
         "declaration": DefinitionRule(
             "variable",
             child_name_finder("property_name"),
@@ -53,13 +53,13 @@ def _html_element_name(node: "SgNode") -> SymbolName | None:
     named = tag and next((part for part in tag.children() if part.kind() == "tag_name"), None)
     if tag is None or named is None:
         return None
-    name, found = named.text(), _html_id(tag)
+    name, found = named.text(), _html_id_attribute(tag)
     if found:
         return SymbolName(f"{name}#{found}", named)
     return SymbolName(name, named) if name.lower() in _HTML_LANDMARKS else None
 
 
-def _html_id(tag: "SgNode") -> str:
+def _html_id_attribute(tag: "SgNode") -> str:
     for part in tag.children():
         if part.kind() == "attribute" and part.text()[:2].lower() == "id":
             name, _, value = part.text().partition("=")

@@ -144,7 +144,7 @@ def outline_of_tree(root: "SgNode", grammar: Grammar) -> dict[str, Any]:
             continue
         opened.depth, opened.level = outer.depth + 1, level
         if grammar.prefixes or wrapper is not None:
-            opened.start_line = _first_line(node, grammar, wrapper, opened)
+            opened.start_line = _first_line_of_definition(node, grammar, wrapper, opened)
             wrapper = None
         if outer.kind in CONTAINER_KINDS:
             opened.kind = MEMBER_KINDS.get(opened.kind, opened.kind)
@@ -178,12 +178,14 @@ def _open_symbol(
     line, body = first, None
     if last > first:
         line = name.node.range().start.line
-        body = _body_line(node, definition, line, last) if last > line else None
-    kind = _kind(node, definition) if definition.refine else definition.kind
+        body = _first_body_line(node, definition, line, last) if last > line else None
+    kind = _symbol_kind(node, definition) if definition.refine else definition.kind
     return _FoundSymbol(0, name.text, kind, first + 1, last + 1, line + 1, body, 0, end.index)
 
 
-def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", symbol: _FoundSymbol) -> int:
+def _first_line_of_definition(
+    node: "SgNode", grammar: Grammar, wrapper: "Range | None", symbol: _FoundSymbol
+) -> int:
     """Return the first line of a definition, including decorators, other wrappers and attributes."""
     if wrapper is not None and wrapper.end.index >= symbol.end:
         return wrapper.start.line + 1
@@ -193,14 +195,14 @@ def _first_line(node: "SgNode", grammar: Grammar, wrapper: "Range | None", symbo
     return line
 
 
-def _kind(node: "SgNode", definition: DefinitionRule) -> SymbolKind:
+def _symbol_kind(node: "SgNode", definition: DefinitionRule) -> SymbolKind:
     for part in node.children():
         if part.kind() in definition.refine:
             return definition.refine[part.kind()]
     return definition.kind
 
 
-def _body_line(node: "SgNode", definition: DefinitionRule, line: int, last: int) -> int | None:
+def _first_body_line(node: "SgNode", definition: DefinitionRule, line: int, last: int) -> int | None:
     """Return the first line of a definition's body, below its opening bracket; None if there is no such line."""
     body = node.field(definition.body) or next(
         (part for part in node.children() if part.kind() == definition.body), None
@@ -231,7 +233,7 @@ def roles_at(
         if not _has_position_in_lines(positions_by_line, lines):
             continue
         for part, role in _nodes_with_roles(node, grammar):
-            start, end = _start_and_end(part)
+            start, end = _start_and_end_position(part)
             near = _positions_in_lines(positions_by_line, start, end)
             for spot in near:
                 if start <= spot < end:
@@ -281,7 +283,7 @@ def find_structural_matches(
     root: "SgNode", grammar: Grammar, pattern: str
 ) -> list[tuple[TextPosition, TextPosition]]:
     """Return the matches of an ast-grep pattern, in order, at most `MAX_MATCHES`; raises if it is invalid."""
-    if _is_broken(pattern, grammar):
+    if _has_syntax_error(pattern, grammar):
         said = f"The pattern is not valid {grammar.language} code."
         raise InvalidInput(
             said, hint="Write one code snippet, with $NAME for one node and $$$ for several."
@@ -292,10 +294,10 @@ def find_structural_matches(
         raise InvalidInput(
             _pattern_error_message(str(refusal)), hint="Write one code snippet, with $NAME for one node."
         ) from None
-    return [_start_and_end(node) for node in found[:MAX_MATCHES]]
+    return [_start_and_end_position(node) for node in found[:MAX_MATCHES]]
 
 
-def _is_broken(pattern: str, grammar: Grammar) -> bool:
+def _has_syntax_error(pattern: str, grammar: Grammar) -> bool:
     """Whether a pattern has a syntax error, in which case it would match nothing."""
     return (
         parse_tree(_METAVARIABLE.sub("hole", without_surrogates(pattern)), grammar).find(kind=ERROR_NODE)
@@ -310,7 +312,7 @@ def _pattern_error_message(message: str) -> str:
     return f"Invalid pattern: {reason.rstrip('.')}."
 
 
-def _start_and_end(node: "SgNode") -> tuple[TextPosition, TextPosition]:
+def _start_and_end_position(node: "SgNode") -> tuple[TextPosition, TextPosition]:
     span = node.range()
     return _text_position(span.start), _text_position(span.end)
 

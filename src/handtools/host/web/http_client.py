@@ -350,7 +350,7 @@ def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     arrived = len(data)
     try:
         for name in reversed(layers):
-            data = _decode_within(_DECODERS[name], data, max_bytes)
+            data = _decode_within_limit(_DECODERS[name], data, max_bytes)
     except TruncatedContentEncoding:
         message = f"The response is incomplete: only {arrived:,} bytes arrived."
         raise Unreachable(message, hint="Try again, or another page.") from None
@@ -360,7 +360,7 @@ def decoded_body(data: bytes, encoding: str, max_bytes: int) -> bytes:
     return data
 
 
-def _decode_within(unpack: "Decoder", data: bytes, max_bytes: int) -> bytes:
+def _decode_within_limit(unpack: "Decoder", data: bytes, max_bytes: int) -> bytes:
     whole = bytearray()
     for piece in unpack(data):
         whole += piece
@@ -372,7 +372,7 @@ def _decode_within(unpack: "Decoder", data: bytes, max_bytes: int) -> bytes:
     return bytes(whole)
 
 
-def _inflate(data: bytes, window: int) -> Iterator[bytes]:
+def _inflate_pieces(data: bytes, window: int) -> Iterator[bytes]:
     rest, at = data[:DECODER_INPUT_BYTES], DECODER_INPUT_BYTES
     while rest:
         machine = zlib.decompressobj(window)
@@ -398,13 +398,13 @@ def _inflate(data: bytes, window: int) -> Iterator[bytes]:
 
 
 def _decode_gzip(data: bytes) -> Iterator[bytes]:
-    return _inflate(data, zlib.MAX_WBITS | 16)
+    return _inflate_pieces(data, zlib.MAX_WBITS | 16)
 
 
 def _decode_deflate(data: bytes) -> Iterator[bytes]:
     # Many servers leave out the zlib header that the standard requires.
     framed = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
-    return _inflate(data, zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
+    return _inflate_pieces(data, zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
 
 
 def _decode_brotli(data: bytes) -> Iterator[bytes]:
@@ -463,15 +463,15 @@ def zstd_end(data: bytes) -> int:
     """Return the offset at which the last zstd frame ends; past the end of the data if it is truncated."""
     at = 0
     while at < len(data):
-        if _zstd_number(data, at, 4) in _ZSTD_SKIPPABLE_FRAMES and at + 8 <= len(data):
-            at += 8 + _zstd_number(data, at + 4, 4)
+        if _little_endian_number(data, at, 4) in _ZSTD_SKIPPABLE_FRAMES and at + 8 <= len(data):
+            at += 8 + _little_endian_number(data, at + 4, 4)
         else:
-            at = _zstd_frame_end(data, at)
+            at = _end_of_zstd_frame(data, at)
     return at
 
 
-def _zstd_frame_end(data: bytes, start: int) -> int:
-    described = _zstd_number(data, start + 4, 1)
+def _end_of_zstd_frame(data: bytes, start: int) -> int:
+    described = _little_endian_number(data, start + 4, 1)
     single, checked = described >> 5 & 1, described >> 2 & 1
     size = _ZSTD_CONTENT_SIZE_BYTES[described >> 6] or single
     at = start + 5 + (1 - single) + _ZSTD_DICTIONARY_ID_BYTES[described & 3] + size
@@ -479,11 +479,11 @@ def _zstd_frame_end(data: bytes, start: int) -> int:
     while not last:
         if at + 3 > len(data):
             return len(data) + 1
-        block = _zstd_number(data, at, 3)
+        block = _little_endian_number(data, at, 3)
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
         at += 3 + (1 if kind == _ZSTD_RLE_BLOCK else size)
     return at + 4 * checked
 
 
-def _zstd_number(data: bytes, at: int, size: int) -> int:
+def _little_endian_number(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "little")

@@ -102,7 +102,7 @@ class LocalWeb:
     def engine(self) -> SearchEngine | None:
         """The search engine configured in the environment; None if there is none or it is misconfigured."""
         try:
-            found = self._set_up
+            found = self._configured_engine
         except HostError:
             return None
         return SearchEngine(found.adapter.name, found.url) if found else None
@@ -115,7 +115,7 @@ class LocalWeb:
         from handtools.host.web.http_client import HttpClient
 
         client = HttpClient(self.limits, self._tls_context, self.limiter, self.proxy)
-        addresses = await self._allowed_addresses(request.url, opens)
+        addresses = await self._look_up_allowed_addresses(request.url, opens)
         received = await client.page(request, addresses, kept.conditions if kept else {})
         if kept is not None and received.status == 304:
             answer = replace(kept.answer(request.url), addresses=addresses)
@@ -133,16 +133,16 @@ class LocalWeb:
 
     async def search(self, query: WebQuery, *, opens: HostIsListed) -> WebSearchHits:
         """Search with the configured engine."""
-        found = self._set_up
+        found = self._configured_engine
         if found is None:
             raise NotFound("No search engine is configured.", hint=NO_ENGINE_HINT)
         from handtools.host.web.http_client import HttpClient
 
         client = HttpClient(self.limits, self._tls_context, self.limiter, self.proxy)
-        addresses = await self._allowed_addresses(found.url, opens)
+        addresses = await self._look_up_allowed_addresses(found.url, opens)
         return await client.search(found, query, addresses)
 
-    async def _allowed_addresses(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
+    async def _look_up_allowed_addresses(self, url: Url, opens: HostIsListed) -> tuple[str, ...]:
         try:
             with anyio.fail_after(self.limits.connect):
                 return await vetted_addresses(url, self.look_up, opens)
@@ -157,7 +157,7 @@ class LocalWeb:
             raise TimedOut(message, hint="Try again, or another source.") from error
 
     @property
-    def _set_up(self) -> "ConfiguredEngine | None":
+    def _configured_engine(self) -> "ConfiguredEngine | None":
         from handtools.host.web.search_engines import configured_engine
 
         return configured_engine(self.environment)

@@ -55,7 +55,7 @@ class PageCache:
     def find(self, request: WebRequest) -> CachedPage | None:
         """Return the cached page for a request; None if there is none or it can't be read."""
         try:
-            head, _, data = self.store.get(_cache_name(request)).partition(b"\n")
+            head, _, data = self.store.get(_cache_file_name(request)).partition(b"\n")
             cached = CachedPage(**json.loads(head), data=data)
         except (KeyError, ValueError, TypeError, ToolError):
             return None
@@ -71,15 +71,15 @@ class PageCache:
         facts = asdict(replace(cached, data=b"", kept_at=self.clock()))
         del facts["data"]
         try:
-            self.store.drop(_cache_name(request))
-            self.store.put(json.dumps(facts).encode() + b"\n" + cached.data, name=_cache_name(request))
+            self.store.drop(_cache_file_name(request))
+            self.store.put(json.dumps(facts).encode() + b"\n" + cached.data, name=_cache_file_name(request))
             self.store.tidy(max_bytes=PAGE_CACHE_BYTES, max_age=PAGE_CACHE_SECONDS)
         except ToolError:
             return
 
     def drop(self, request: WebRequest) -> None:
         """Delete the cached page for a request."""
-        self.store.drop(_cache_name(request))
+        self.store.drop(_cache_file_name(request))
 
     def fresh_until(self, control: str) -> float:
         """Return the time until which a page is fresh, from its Cache-Control header; 0 if it never is."""
@@ -91,6 +91,6 @@ class PageCache:
         return self.clock() + min(float(seconds), MAX_FRESH_SECONDS)
 
 
-def _cache_name(request: WebRequest) -> str:
+def _cache_file_name(request: WebRequest) -> str:
     asked = f"{request.url}\0{request.form}".encode()
     return f"{hashlib.sha256(asked).hexdigest()[:40]}.page"

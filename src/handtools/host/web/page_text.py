@@ -39,7 +39,7 @@ async def rendered_page(
     # A PDF may be all ASCII, but is still not text.
     if is_binary(response.data) or response.data.startswith(b"%PDF-"):
         return RenderedPage(text=None)
-    source = await to_thread.run_sync(_decoded, response)
+    source = await to_thread.run_sync(_decode_response, response)
     # Without a media type, check whether it is HTML; an explicit text/plain is respected.
     unsaid = response.media_type in _UNKNOWN_TYPES and looks_like_html(source.body)
     if not unsaid and response.media_type not in _HTML_TYPES:
@@ -49,26 +49,30 @@ async def rendered_page(
         text = (
             source.body
             if form == "html"
-            else await _converted_html(source.body, form, str(response.url), root)
+            else await _convert_here_or_in_worker(source.body, form, str(response.url), root)
         )
     except UnconvertiblePage:
         return RenderedPage(text=None)
     return RenderedPage(text=text, title=title, encoding=source.encoding)
 
 
-def _decoded(response: WebResponse) -> DecodedText:
+def _decode_response(response: WebResponse) -> DecodedText:
     source = decode_page(response.data, response.charset)
     return DecodedText(without_surrogates(source.body), source.encoding)
 
 
-async def _converted_html(
+async def _convert_here_or_in_worker(
     html: str, form: WebPageFormat, address: str, root: str | os.PathLike[str]
 ) -> str:
-    convert = convert_html if len(html) <= MAX_CHARS_WITHOUT_WORKER else partial(_converted_in_worker, root)
+    convert = (
+        convert_html if len(html) <= MAX_CHARS_WITHOUT_WORKER else partial(_convert_in_worker_process, root)
+    )
     return await to_thread.run_sync(convert, html, form, address, abandon_on_cancel=True)
 
 
-def _converted_in_worker(root: str | os.PathLike[str], html: str, form: WebPageFormat, address: str) -> str:
+def _convert_in_worker_process(
+    root: str | os.PathLike[str], html: str, form: WebPageFormat, address: str
+) -> str:
     hint = "Fetch it with format=html, or another page."
     try:
         made = workers_of_workspace(root).call(

@@ -76,11 +76,11 @@ class ConfiguredEngine:
             found = self.adapter.read(data)
         except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise Unreachable(f"{name} returned an unexpected response.", hint=_LATER_HINT) from error
-        whole = [each for each in found if _is_address(each.url)]
+        whole = [each for each in found if _is_web_address(each.url)]
         return WebSearchHits(engine=name, findings=tuple(whole[: query.most]))
 
 
-def _is_address(url: str) -> bool:
+def _is_web_address(url: str) -> bool:
     """Whether a string is a valid web address, without line breaks."""
     return (
         url.startswith(("http://", "https://"))
@@ -107,14 +107,14 @@ def json_request(
 def search_hit_of_entry(entry: Mapping[str, Any], *, excerpt: str, published: str = "") -> WebSearchHit:
     """Build a search result from an entry: `title` and `url`, and the fields named `excerpt` and `published`."""
     return WebSearchHit(
-        title=_one_line(entry.get("title")),
+        title=_text_on_one_line(entry.get("title")),
         url=str(entry["url"]),
-        excerpt=_one_line(entry.get(excerpt), RESULT_EXCERPT_CHARS),
-        published=_one_line(entry.get(published)),
+        excerpt=_text_on_one_line(entry.get(excerpt), RESULT_EXCERPT_CHARS),
+        published=_text_on_one_line(entry.get(published)),
     )
 
 
-def _one_line(value: object, max_chars: int = RESULT_TITLE_CHARS) -> str:
+def _text_on_one_line(value: object, max_chars: int = RESULT_TITLE_CHARS) -> str:
     return sanitized_line(value, max_chars) if isinstance(value, str) else ""
 
 
@@ -162,14 +162,14 @@ def _duckduckgo_results(data: bytes) -> list[WebSearchHit]:
         raise RateLimited("duckduckgo suspects a bot and asks for a CAPTCHA.", hint="Don't retry soon.")
     page = data.decode("utf-8", "replace")
     found = [
-        entry for entry in map(_duckduckgo_finding, _DUCKDUCKGO_RESULT.split(page)[1:]) if entry is not None
+        entry for entry in map(_duckduckgo_hit, _DUCKDUCKGO_RESULT.split(page)[1:]) if entry is not None
     ]
     if not found and "no-results" not in page and "No results" not in page:
         raise ValueError("neither results nor a no-results message")
     return found
 
 
-def _duckduckgo_finding(piece: str) -> WebSearchHit | None:
+def _duckduckgo_hit(piece: str) -> WebSearchHit | None:
     """Parse one result of a DuckDuckGo page; None for an advertisement."""
     kind = piece.partition(">")[0]
     title, excerpt = _DUCKDUCKGO_TITLE.search(piece), _DUCKDUCKGO_EXCERPT.search(piece)
@@ -210,12 +210,12 @@ def _exa_request(query: WebQuery, base_url: Url, key: str) -> EngineRequest:
 
 def _exa_results(data: bytes) -> list[WebSearchHit]:
     return [
-        search_hit_of_entry(_exa_entry(each), excerpt="excerpt", published="publishedDate")
+        search_hit_of_entry(_exa_entry_with_excerpt(each), excerpt="excerpt", published="publishedDate")
         for each in json.loads(data)["results"]
     ]
 
 
-def _exa_entry(entry: dict[str, Any]) -> dict[str, Any]:
+def _exa_entry_with_excerpt(entry: dict[str, Any]) -> dict[str, Any]:
     passages = entry.get("highlights") or [entry.get("summary") or entry.get("text") or ""]
     return {**entry, "excerpt": " … ".join(passages)}
 
@@ -303,7 +303,7 @@ def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None
     for adapter in SEARCH_ENGINES:
         given = environment.get(adapter.variable, "").strip() if adapter.variable else ""
         if choice == adapter.name or (not choice and given):
-            return _engine_if_configured(
+            return _configured_engine_or_none(
                 adapter, given, environment.get(SEARCH_ENGINE_URL_VARIABLE, "").strip() if choice else ""
             )
     if choice:
@@ -312,7 +312,7 @@ def configured_engine(environment: Mapping[str, str]) -> ConfiguredEngine | None
     return None
 
 
-def _engine_if_configured(adapter: EngineAdapter, given: str, address: str) -> ConfiguredEngine | None:
+def _configured_engine_or_none(adapter: EngineAdapter, given: str, address: str) -> ConfiguredEngine | None:
     keyed = bool(adapter.variable and adapter.home)
     home = address or adapter.home or given
     if not home or (keyed and not given):
