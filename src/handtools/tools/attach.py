@@ -43,18 +43,20 @@ async def attach(ctx: Context, params: AttachParams) -> Result[AttachDetails]:
     """Send files to the user."""
     assert ctx.callbacks.deliver is not None, "not offered without the callback"
     # Read all files before sending the first, so that nothing is sent if one can't be delivered.
-    waiting = await _attachments(ctx, params)
+    waiting = await _read_attachments(ctx, params)
     attached: list[Attached] = []
     for one in waiting:
         try:
             receipt = await ctx.callbacks.deliver(one)
         except (CallbackFailed, Denied) as failure:
-            raise type(failure)(f"{_so_far(attached)}{failure.message}", hint=failure.hint) from failure
+            raise type(failure)(
+                f"{_delivered_rows(attached)}{failure.message}", hint=failure.hint
+            ) from failure
         attached.append(_details_of_attachment(one, receipt))
-    return Result("\n".join(map(_row, attached)), AttachDetails(attached=attached))
+    return Result("\n".join(map(_delivered_row, attached)), AttachDetails(attached=attached))
 
 
-async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
+async def _read_attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
     room, found = MAX_MB << 20, []
     for path in dict.fromkeys(params.paths):
         facts = await ctx.files.facts(path)
@@ -71,11 +73,11 @@ async def _attachments(ctx: Context, params: AttachParams) -> list[Attachment]:
         if not data:
             raise InvalidInput(f"`{path}` is empty.", hint="Nothing was delivered.")
         room -= len(data)
-        found.append(_attachment(ctx.files.shown_path(path), data, params))
+        found.append(_make_attachment(ctx.files.shown_path(path), data, params))
     return found
 
 
-def _attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
+def _make_attachment(path: str, data: bytes, params: AttachParams) -> Attachment:
     kind, name = sniff_media_type(path, data), _file_name(path)
     return Attachment(
         name=name,
@@ -103,12 +105,12 @@ def _details_of_attachment(attachment: Attachment, receipt: str) -> Attached:
     )
 
 
-def _row(attached: Attached) -> str:
+def _delivered_row(attached: Attached) -> str:
     said = f": {attached.receipt}" if attached.receipt else "."
     title = "" if attached.title == _file_name(attached.path) else f' as "{attached.title}"'
     facts = f"{attached.kind}, {attached.media_type}, {attached.bytes:,} bytes"
     return f"Delivered `{attached.path}`{title} ({facts}){said}"
 
 
-def _so_far(attached: list[Attached]) -> str:
-    return "".join(f"{_row(one)}\n" for one in attached)
+def _delivered_rows(attached: list[Attached]) -> str:
+    return "".join(f"{_delivered_row(one)}\n" for one in attached)

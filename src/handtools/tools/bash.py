@@ -110,7 +110,7 @@ async def bash(ctx: Context, params: BashParams) -> Result[BashDetails]:
         return Result(f"Started {job.id}. Use `jobs` to read, control or kill it.", BashDetails(job=job.id))
 
     end = await ctx.commands.run(command)
-    text = await _result_text(ctx, end)
+    text = await _command_result_text(ctx, end)
     if end.discarded:
         raise Stale(text, hint="Run it again.")
     return Result(text, _details(end))
@@ -140,7 +140,7 @@ def _details(command_exit: CommandExit) -> BashDetails:
     )
 
 
-async def _result_text(ctx: Context, command_exit: CommandExit) -> str:
+async def _command_result_text(ctx: Context, command_exit: CommandExit) -> str:
     parts = [
         _clipped_output(command_exit.output),
         _exit_sentence(command_exit),

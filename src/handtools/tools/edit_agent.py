@@ -43,17 +43,17 @@ class EditAgentDetails(BaseModel):
     first_changed_line: int | None
 
 
-def _no_locks(_: EditAgentParams) -> Iterable[str]:
+def _paths_to_lock_at_start(_: EditAgentParams) -> Iterable[str]:
     """Lock no paths at the start: the model may take minutes, so the file is locked only to be written."""
     return ()
 
 
-@tool(paths=_no_locks, needs="model")
+@tool(paths=_paths_to_lock_at_start, needs="model")
 async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentDetails]:
     """Have a model make the edits."""
     assert ctx.callbacks.model is not None, "not offered without a model"
-    draft = await _draft(ctx, params)
-    outline = await _outline(ctx, draft) if count_lines(draft.body) > MAX_WHOLE_FILE_LINES else ""
+    draft = await _read_draft(ctx, params)
+    outline = await _outline_text(ctx, draft) if count_lines(draft.body) > MAX_WHOLE_FILE_LINES else ""
     session = EditAgentSession(ctx.callbacks.model, draft, params.instructions, ctx.progress, outline)
     await session.run_rounds()
     await session.land(ctx.files, params.description or params.instructions[:200])
@@ -71,7 +71,7 @@ async def edit_agent(ctx: Context, params: EditAgentParams) -> Result[EditAgentD
     return Result(f"Edits applied to {session.draft.path}: {len(session.pairs)}.{there}\n{diff}", details)
 
 
-async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
+async def _read_draft(ctx: Context, params: EditAgentParams) -> Draft:
     """Read the file to edit."""
     facts = await ctx.files.facts(params.path)
     if params.mode == "create":
@@ -86,7 +86,7 @@ async def _draft(ctx: Context, params: EditAgentParams) -> Draft:
     return draft
 
 
-async def _outline(ctx: Context, draft: Draft) -> str:
+async def _outline_text(ctx: Context, draft: Draft) -> str:
     found = await ctx.syntax.outline(draft.path, draft.before or b"")
     return (
         render_outline(split_lines(draft.body), flatten_outline(found), OUTLINE_BUDGET).text

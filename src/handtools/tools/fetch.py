@@ -68,8 +68,8 @@ async def fetch(ctx: Context, params: FetchParams) -> Result[FetchDetails]:
     going_on = any((params.cursor, params.section, params.find))
     page = await ctx.web.fetch(params.url, params.format, kept=going_on)
     whole, images = await _page_text_and_pictures(ctx, page)
-    body = _requested_part(whole, params)
-    start, same = _start_from_cursor(body, params)
+    body = _requested_section_or_passages(whole, params)
+    start, same = _start_offset_from_cursor(body, params)
     part = portion_that_fits(body, start, params.max_tokens)
     more = part.end < len(body)
     details = FetchDetails(
@@ -115,7 +115,7 @@ async def _page_text_and_pictures(ctx: Context, page: WebPage) -> tuple[str, tup
     return text, images
 
 
-def _requested_part(whole: str, params: FetchParams) -> str:
+def _requested_section_or_passages(whole: str, params: FetchParams) -> str:
     """Return the requested section, or the passages that match the requested text."""
     if params.section is not None:
         found = sections(whole)
@@ -138,7 +138,7 @@ def _requested_part(whole: str, params: FetchParams) -> str:
     return "\n\n".join(places)
 
 
-def _start_from_cursor(body: str, params: FetchParams) -> tuple[int, bool]:
+def _start_offset_from_cursor(body: str, params: FetchParams) -> tuple[int, bool]:
     if params.cursor is None:
         return 0, True
     try:

@@ -72,7 +72,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     """Find paths by glob."""
     params = params.model_copy(update={"pattern": _workspace_glob(ctx, params.pattern)})
     resume = _cursor_from_params(params)
-    scope = _scope(params)
+    scope = _search_scope(params)
     most = params.offset + params.limit if resume is None else resume.entries_needed + params.limit
     found = await ctx.search.paths(scope, wanted=WANTED_KINDS[params.type], most=most)
     if not found.total:
@@ -84,7 +84,7 @@ async def find(ctx: Context, params: FindParams) -> Result[FindDetails]:
     if not page:
         total = f"{inflect_for_number(found.total, 'is')} only {number_with_noun(found.total, 'path')}"
         raise InvalidInput(f"There {total}.", hint="Use a smaller offset.")
-    rows = [_row(entry) for entry in page]
+    rows = [_entry_row(entry) for entry in page]
     room = (
         (params.max_tokens or MAX_FIND_RESULT_TOKENS)
         - FOOTER_TOKENS
@@ -127,7 +127,7 @@ def _workspace_glob(ctx: Context, pattern: str) -> str:
     return "/".join([*([] if folder == "." else [folder]), *names[len(fixed) :]]) or "**"
 
 
-def _scope(params: FindParams) -> SearchScope:
+def _search_scope(params: FindParams) -> SearchScope:
     # A pattern that names a hidden file includes it.
     named = any(part.startswith(".") for part in params.pattern.split("/"))
     return SearchScope(
@@ -146,7 +146,7 @@ def _cursor_from_params(params: FindParams) -> RecencyCursor | None:
         raise InvalidInput(f"`cursor`: {problem}.", hint="Leave it out to start again.") from None
 
 
-def _row(entry: FolderEntry) -> str:
+def _entry_row(entry: FolderEntry) -> str:
     return path_on_one_line(entry.path) + "/" * (entry.kind == "folder")
 
 
@@ -159,7 +159,7 @@ def _entry_detail(entry: FolderEntry) -> FindEntry:
 async def _empty_result(ctx: Context, params: FindParams, found: FoundPaths) -> Result[FindDetails]:
     """Explain an empty result: what was skipped, and which paths a wider search would have found."""
     notes = ["No path matches.", *found.gaps.notes]
-    scope = replace(_scope(params), timeout=FIND_PROBE_SECONDS)
+    scope = replace(_search_scope(params), timeout=FIND_PROBE_SECONDS)
     wider = {
         "among hidden or ignored files (include_ignored)": replace(scope, hidden=True, ignored=True),
         "if case is ignored (case_sensitive=false)": replace(scope, case_sensitive=False),
@@ -173,7 +173,9 @@ async def _empty_result(ctx: Context, params: FindParams, found: FoundPaths) -> 
         if asked != scope:
             there = await ctx.search.paths(asked, wanted=WANTED_KINDS[params.type], most=1)
             match = inflect_for_number(there.total, "matches")
-            notes += [f"{there.total:,} {match} {what}, such as {_row(entry)}." for entry in there.found]
+            notes += [
+                f"{there.total:,} {match} {what}, such as {_entry_row(entry)}." for entry in there.found
+            ]
             if there.gaps.timed_out:
                 notes.append(f"More may match {what}: that search timed out.")
     details = FindDetails(

@@ -125,7 +125,7 @@ async def grep(ctx: Context, params: GrepParams) -> Result[GrepDetails]:
         if total is None
         else number_with_noun(total, "match")
     )
-    return Result(f"{text}\n{_footer(details, page, of)}", details)
+    return Result(f"{text}\n{_footer_text(details, page, of)}", details)
 
 
 def _hit_query(params: GrepParams) -> ranked_hits.HitQuery:
@@ -172,7 +172,7 @@ def _tokens_for_hits(params: GrepParams, gaps: SearchGaps) -> int:
     )
 
 
-def _footer(
+def _footer_text(
     details: GrepDetails, page: ranked_hits.HitPage[Hit] | ranked_hits.HitPage[MatchCount], of: str
 ) -> str:
     end = page.start + len(details.hits or details.files)
@@ -222,4 +222,4 @@ async def _matching_files_result(ctx: Context, params: GrepParams) -> Result[Gre
     )
     more = "more than " if unknown else ""
     of = f"{more}{number_with_noun(total, 'file')} with {more}{number_with_noun(matches, 'match')}"
-    return Result("\n".join([*rows, _footer(details, page, of)]), details)
+    return Result("\n".join([*rows, _footer_text(details, page, of)]), details)

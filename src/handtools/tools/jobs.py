@@ -69,7 +69,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     """Show, control, publish and kill background jobs."""
     if params.action == "list":
         found = await ctx.commands.jobs()
-        rows = [_row(job) for job in found]
+        rows = [_job_row(job) for job in found]
         return Result("\n".join(rows) or "No jobs.", JobsDetails(jobs=[job.id for job in found]))
     if not params.job:
         raise InvalidInput("`job` is missing.", hint="`action=list` lists the jobs.")
@@ -77,7 +77,7 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
         return await _publish_port(ctx, params)
     if params.action == "unpublish":
         job = await ctx.commands.unpublish(params.job, params.port)
-        return Result(_row(job), _details(job, job.output.bytes))
+        return Result(_job_row(job), _job_details(job, job.output.bytes))
     if params.action == "send":
         await ctx.commands.send(params.job, _text_to_type(params).encode())
     elif params.action == "kill":
@@ -85,8 +85,8 @@ async def jobs(ctx: Context, params: JobsParams) -> Result[JobsDetails]:
     waited = {"wait": params.timeout, "send": REACTION_SECONDS}.get(params.action, 0.0)
     job = await ctx.commands.job(params.job, timeout=waited)
     if params.action == "screen" or (params.action == "send" and job.terminal):
-        return await _screen(ctx, job)
-    return await _output(ctx, job, params.since)
+        return await _screen_result(ctx, job)
+    return await _output_result(ctx, job, params.since)
 
 
 def _text_to_type(params: JobsParams) -> str:
@@ -109,7 +109,7 @@ async def _publish_port(ctx: Context, params: JobsParams) -> Result[JobsDetails]
     where = next(each for each in job.published if each.port == port)
     other = "" if where.host_port == port else f" ({port} is not available there)"
     said = f"The user can reach port {port} of {job_id} at {where.url}{other}."
-    return Result(f"{said}\n{_row(job)}", _details(job, job.output.bytes))
+    return Result(f"{said}\n{_job_row(job)}", _job_details(job, job.output.bytes))
 
 
 async def _ports_once_it_listens(
@@ -123,23 +123,23 @@ async def _ports_once_it_listens(
             return job.ports
 
 
-async def _output(ctx: Context, job: Job, since: int | None) -> Result[JobsDetails]:
+async def _output_result(ctx: Context, job: Job, since: int | None) -> Result[JobsDetails]:
     start = max(job.output.bytes - JOB_OUTPUT_PAGE_BYTES, 0) if since is None else since
     page = await ctx.commands.page(job.id, start, JOB_OUTPUT_PAGE_BYTES)
     more = job.output.bytes - page.cursor
     parts = [
         plain_output(decode_output(page.data, starts=page.start == 0, ends=not more)).rstrip("\n"),
-        _row(job),
+        _job_row(job),
     ]
     if page.start > 0:
         whole = f"; full output: `{job.output.kept}`" if job.output.kept else ""
         parts.insert(0, f"(From byte {page.start:,}{whole}.)")
     parts += await _changes_and_notes(ctx, job)
     parts.append(f"(since={page.cursor} continues{f' with {more:,} bytes' if more > 0 else ''}.)")
-    return Result("\n".join(part for part in parts if part), _details(job, page.cursor))
+    return Result("\n".join(part for part in parts if part), _job_details(job, page.cursor))
 
 
-async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
+async def _screen_result(ctx: Context, job: Job) -> Result[JobsDetails]:
     if job.terminal is None:
         raise InvalidInput(
             f"{job.id} has no terminal.", hint="Start it with pty=true, or use action=output."
@@ -149,8 +149,8 @@ async def _screen(ctx: Context, job: Job) -> Result[JobsDetails]:
     screen.draw_output(decode_output(page.data, starts=page.start == 0))
     shown = screen.text_lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor at line {screen.row + 1}, column {screen.column + 1}.)"
-    said = [*shown, cursor, _row(job), *await _changes_and_notes(ctx, job)]
-    return Result("\n".join(said), _details(job, page.cursor))
+    said = [*shown, cursor, _job_row(job), *await _changes_and_notes(ctx, job)]
+    return Result("\n".join(said), _job_details(job, page.cursor))
 
 
 async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
@@ -162,7 +162,7 @@ async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
     return [*await changes_and_notes(ctx.search, job.exit), *number]
 
 
-def _row(job: Job) -> str:
+def _job_row(job: Job) -> str:
     name = job.description or job.script.strip().splitlines()[0][:80]
     end = job.exit
     if end is None:
@@ -180,7 +180,7 @@ def _row(job: Job) -> str:
     return f"{job.id}: {state}, {job.output.bytes:,} bytes of output: {name}"
 
 
-def _details(job: Job, cursor: int) -> JobsDetails:
+def _job_details(job: Job, cursor: int) -> JobsDetails:
     return JobsDetails(
         jobs=[job.id],
         running=job.exit is None,

@@ -121,11 +121,11 @@ def _common_folder(paths: Sequence[str]) -> str:
 
 def _flat_rows(listing: FolderListing, above: str) -> Sequence[str]:
     """Format a single folder's entries as one name per line, below the folder's path if one is given."""
-    rows = _with_link_signs(listing)
+    rows = _names_with_link_signs(listing)
     return [f"{INDENT}{row[len(above) :]}" for row in rows] if above else rows
 
 
-def _with_link_signs(listing: FolderListing) -> Sequence[str]:
+def _names_with_link_signs(listing: FolderListing) -> Sequence[str]:
     if "link" not in listing.kinds:
         return listing.paths
     return [
@@ -137,7 +137,7 @@ def _tree_rows(listing: FolderListing, above: str) -> list[str]:
     """Format entries as a tree: names below their folder if that is listed too, otherwise full paths."""
     levels = {above: 0} if above else {}
     rows = []
-    for path, row in zip(listing.paths, _with_link_signs(listing), strict=True):
+    for path, row in zip(listing.paths, _names_with_link_signs(listing), strict=True):
         start = path.rfind("/", 0, -1) + 1
         level = levels.get(path[:start], -1) + 1
         if path[-1] == "/":

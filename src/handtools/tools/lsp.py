@@ -138,7 +138,7 @@ class LspDetails(BaseModel):
 @tool
 async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
     """Query the language server."""
-    answer = await ctx.language.ask(await _question(ctx, params))
+    answer = await ctx.language.ask(await _language_question(ctx, params))
     if answer.files:
         return await _apply_changes(ctx, params, answer)
     if params.operation == "hover":
@@ -152,7 +152,7 @@ async def lsp(ctx: Context, params: LspParams) -> Result[LspDetails]:
     return await _locations_result(ctx, params, answer)
 
 
-async def _question(ctx: Context, params: LspParams) -> LanguageQuestion:
+async def _language_question(ctx: Context, params: LspParams) -> LanguageQuestion:
     kind = params.operation
     if not params.path:
         if kind not in {"workspace_symbols", "diagnostics"}:

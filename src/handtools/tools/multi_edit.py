@@ -105,7 +105,7 @@ async def _apply_edit(
     except ToolError as failure:
         raise type(failure)(where + failure.message, hint=failure.hint) from None
     if single.insert_line is not None:
-        _insert(draft, single, where)
+        _insert_text(draft, single, where)
         return draft, "", True
     outcome = await draft.replace_old_text(
         drafts.files, single.old_string, single.new_string, every=single.replace_all
@@ -115,7 +115,7 @@ async def _apply_edit(
     return draft, match_note(outcome), not isinstance(outcome, AlreadyApplied)
 
 
-def _insert(draft: Draft, single: SingleEdit, where: str) -> None:
+def _insert_text(draft: Draft, single: SingleEdit, where: str) -> None:
     if single.old_string or single.replace_all:
         raise InvalidInput(f"{where}`insert_line` can't replace text.", hint="Leave out old_string.")
     total = lines.count_lines(draft.body)

@@ -103,7 +103,7 @@ async def _apply_file_patch(drafts: DraftSet, file: FilePatch) -> tuple[Draft, t
 
     Return the draft, notes on inexact matches, and whether part of the patch had been applied already.
     """
-    if file.action == "add" and (draft := await _added_before(drafts, file)) is not None:
+    if file.action == "add" and (draft := await _draft_if_added_before(drafts, file)) is not None:
         return draft, ("nothing to do: the file already exists with this content",), True
     if file.action == "add":
         draft = await drafts.create(file.path, "")
@@ -125,7 +125,7 @@ async def _apply_file_patch(drafts: DraftSet, file: FilePatch) -> tuple[Draft, t
     return draft, patched.notes, patched.there > 0
 
 
-async def _added_before(drafts: DraftSet, file: FilePatch) -> Draft | None:
+async def _draft_if_added_before(drafts: DraftSet, file: FilePatch) -> Draft | None:
     """Return the draft of an added file if it already exists with the same content, otherwise None."""
     added = apply_hunks("", file.hunks)
     if isinstance(added, HunkMisfit) or await drafts.files.facts(file.path) is None:

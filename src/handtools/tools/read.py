@@ -61,7 +61,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     for path in (params.path, *params.also):
         left = len(params.also) - len(views)
         views.append(
-            await _one_of_several(
+            await _read_part_or_error(
                 ctx, params, path, budget.with_tokens_reserved(LEFT_OUT_PART_TOKENS * left)
             )
         )
@@ -72,7 +72,7 @@ async def read(ctx: Context, params: ReadParams) -> Result[ReadDetails]:
     return Result((Text("\n\n".join(shown)), *images), details)
 
 
-async def _one_of_several(
+async def _read_part_or_error(
     ctx: Context, params: ReadParams, path: str, budget: ReadBudget
 ) -> FileViewResult:
     """Read one of several requested parts; an error is returned as its text."""

@@ -61,7 +61,7 @@ async def skill(ctx: Context, params: SkillParams) -> Result[SkillDetails]:
     body = parse_frontmatter(decode(data).body).body
     bundle = await ctx.skills.bundle(wanted)
     files = [f"{wanted.folder}/{facts.path}" for facts in bundle.files]
-    details = SkillDetails(skills=[_entry(wanted)], files=files, left_out=int(bundle.more))
+    details = SkillDetails(skills=[_skill_entry(wanted)], files=files, left_out=int(bundle.more))
     return Result("\n".join((*_header_lines(wanted, bundle), "", body)), details)
 
 
@@ -69,7 +69,7 @@ def _listing_result(skills: list[Skill], context_tokens: int) -> Result[SkillDet
     offered = [each for each in skills if each.listed]
     shared = skill_listing(offered, context_tokens)
     details = SkillDetails(
-        skills=[_entry(each) for each in offered[: len(shared.rows)]],
+        skills=[_skill_entry(each) for each in offered[: len(shared.rows)]],
         left_out=shared.left_out,
         shortened=shared.shortened,
     )
@@ -86,7 +86,7 @@ def _header_lines(skill: Skill, files: SkillFileList) -> list[str]:
     return [*rows, "(There are more files.)"] if files.more else rows
 
 
-def _entry(skill: Skill) -> SkillEntry:
+def _skill_entry(skill: Skill) -> SkillEntry:
     return SkillEntry(
         name=skill.name,
         description=skill.description,

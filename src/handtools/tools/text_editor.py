@@ -89,11 +89,11 @@ def text_editor(
     async def text_editor(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
         """View, create and edit files."""
         if params.command == "view":
-            return await _view(ctx, params, max_characters)
+            return await _view_result(ctx, params, max_characters)
         if params.command == "create":
-            return await _create(ctx, params)
+            return await _create_file(ctx, params)
         if params.command in ("str_replace", "insert"):
-            return await _edit(ctx, params)
+            return await _edit_file(ctx, params)
         return await _undo_edit(ctx, params)
 
     name, model = _EDITIONS[edition]
@@ -106,13 +106,13 @@ TEXT_EDITORS: dict[str, AnyTool] = {
 """The newest edition of each name that the vendor's models know."""
 
 
-async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:
+async def _view_result(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:
     details = TextEditorDetails(command=params.command, path=params.path)
     facts = await ctx.files.facts(params.path)
     if facts is not None and facts.kind == "folder":
         if params.view_range is not None:
             raise InvalidInput("`view_range` is for files; a folder has no lines.", hint="Leave it out.")
-        rows = await _tree(ctx, params.path, facts, TREE_LEVELS)
+        rows = await _tree_rows(ctx, params.path, facts, TREE_LEVELS)
         head = f"Files and folders up to {TREE_LEVELS} levels deep in {params.path}, hidden ones left out:"
         return Result("\n".join([head, params.path, *rows]), details)
     draft = await Draft.read(ctx.files, params.path)
@@ -130,7 +130,7 @@ async def _view(ctx: Context, params: TextEditorParams, most: int | None) -> Res
     return Result(f"Here is {params.path} with line numbers:\n{text}\n", details)
 
 
-async def _tree(ctx: Context, shown: str, folder_facts: FileFacts, levels: int) -> list[str]:
+async def _tree_rows(ctx: Context, shown: str, folder_facts: FileFacts, levels: int) -> list[str]:
     rows = []
     for facts in await ctx.files.names(folder_facts.path):
         name = facts.path.rpartition("/")[2]
@@ -139,7 +139,7 @@ async def _tree(ctx: Context, shown: str, folder_facts: FileFacts, levels: int) 
         path = f"{shown.rstrip('/')}/{name}"
         rows.append(f"{path}/" if facts.kind == "folder" else path)
         if facts.kind == "folder" and levels > 1:
-            rows += await _tree(ctx, path, facts, levels - 1)
+            rows += await _tree_rows(ctx, path, facts, levels - 1)
     return rows
 
 
@@ -154,7 +154,7 @@ def _checked_view_range(given: list[int] | None, total: int) -> tuple[int, int]:
     return first, total if last == -1 else last
 
 
-async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+async def _create_file(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
     if params.file_text is None:
         raise InvalidInput("Parameter `file_text` is required for command: create.", hint="Send it too.")
     if await ctx.files.facts(params.path) is not None:
@@ -165,13 +165,13 @@ async def _create(ctx: Context, params: TextEditorParams) -> Result[TextEditorDe
     )
 
 
-async def _edit(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
+async def _edit_file(ctx: Context, params: TextEditorParams) -> Result[TextEditorDetails]:
     draft = await Draft.read(ctx.files, params.path)
-    _insert(draft, params) if params.command == "insert" else _replace(draft, params)
+    _insert_text(draft, params) if params.command == "insert" else _replace_text(draft, params)
     return await _apply_draft(ctx, params, draft, "Edited")
 
 
-def _replace(draft: Draft, params: TextEditorParams) -> None:
+def _replace_text(draft: Draft, params: TextEditorParams) -> None:
     if params.old_str is None:
         raise InvalidInput("Parameter `old_str` is required for command: str_replace.", hint="Send it too.")
     outcome = replace_verbatim(draft.body, params.old_str, params.new_str or "")
@@ -181,7 +181,7 @@ def _replace(draft: Draft, params: TextEditorParams) -> None:
     draft.put(outcome.text)
 
 
-def _insert(draft: Draft, params: TextEditorParams) -> None:
+def _insert_text(draft: Draft, params: TextEditorParams) -> None:
     text = params.new_str if params.insert_text is None else params.insert_text
     if params.insert_line is None or text is None:
         message = "Parameters `insert_line` and `insert_text` are required for command: insert."

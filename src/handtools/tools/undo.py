@@ -96,7 +96,7 @@ async def undo(ctx: Context, params: UndoParams) -> Result[UndoDetails]:
     if scope != "path" and (params.version is not None or params.action == "versions"):
         raise InvalidInput("Only a path has versions.", hint="Set scope=path and name to the path.")
     if params.action == "versions":
-        return await _versions(ctx, name)
+        return await _versions_result(ctx, name)
     if params.version is not None:
         undone = await ctx.history.restore(name, params.version, dry_run=params.dry_run)
     elif params.action == "redo":
@@ -140,7 +140,7 @@ async def _is_change_number(ctx: Context, params: UndoParams) -> bool:
     return await ctx.files.facts(params.name) is None and not await ctx.history.versions(params.name)
 
 
-async def _versions(ctx: Context, path: str) -> Result[UndoDetails]:
+async def _versions_result(ctx: Context, path: str) -> Result[UndoDetails]:
     found = await ctx.history.versions(path)
     rows = [f"{v.number}: {v.action} by {v.tool or 'an interrupted call'} ({v.call_id})" for v in found]
     rows.append("0: before the first recorded change" if found else f"No recorded changes of {path}.")

@@ -47,14 +47,14 @@ async def web_search(ctx: Context, params: WebSearchParams) -> Result[WebSearchD
     details = WebSearchDetails(engine=found.engine, results=results)
     if not results:
         return Result(f"{found.engine} found nothing for `{params.query}`.", details)
-    rows = [_row(number, each) for number, each in enumerate(results, 1)]
+    rows = [_result_row(number, each) for number, each in enumerate(results, 1)]
     secret = f"{ctx.call.id} {params.query}"
     return Result(
         mark_untrusted(f"{len(results)} results from {found.engine}.", *rows, secret=secret), details
     )
 
 
-def _row(number: int, result: WebResult) -> str:
+def _result_row(number: int, result: WebResult) -> str:
     date = f" ({result.published})" if result.published else ""
     lines = (f"{number}. {result.title}{date}", f"   {result.url}", f"   {result.excerpt}")
     return "\n".join(line for line in lines if line.strip())

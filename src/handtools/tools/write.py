@@ -122,11 +122,11 @@ async def _replaced_bytes_and_note(ctx: Context, params: WriteParams) -> tuple[b
             if shown.clipped
             else "Include those changes and write again, or edit the file.",
         )
-    unseen = "" if seen is not None or not before else _unseen_text(before)
+    unseen = "" if seen is not None or not before else _unseen_text_note(before)
     return before, unseen
 
 
-def _unseen_text(before: bytes) -> str:
+def _unseen_text_note(before: bytes) -> str:
     what = f"{len(before):,} bytes" if is_binary(before) else f"{count_lines(decode(before).body):,} lines"
     return f" You had not read the {what} that you replaced; `undo` restores them."
 

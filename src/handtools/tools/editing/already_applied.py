@@ -94,8 +94,8 @@ def widen_edit_by_present_lines(
     Returns None if there are none. A model that leaves out lines of `old` but includes them in `new` does not
     mean to duplicate them.
     """
-    above = _at_edge(line_index.lines_without_ends[:first][::-1], old, new)
-    below = _at_edge(line_index.lines_without_ends[last:], old[::-1], new[::-1])
+    above = _count_present_lines_at_edge(line_index.lines_without_ends[:first][::-1], old, new)
+    below = _count_present_lines_at_edge(line_index.lines_without_ends[last:], old[::-1], new[::-1])
     if above is None and below is None:
         return None
     rows_above, added_above = above or (0, 0)
@@ -108,7 +108,7 @@ def widen_edit_by_present_lines(
     return WidenedEdit(first - rows_above, last + rows_below, [*head, *old, *foot], [*head, *middle, *foot])
 
 
-def _at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
+def _count_present_lines_at_edge(rows: list[str], old: list[str], new: list[str]) -> tuple[int, int] | None:
     """Find the lines that `new` adds at one edge and the file already has there.
 
     Returns how many rows of the file and how many lines of `new` they are, or None if there are none. `old`
@@ -151,7 +151,7 @@ def find_applied_new_text(line_index: LineIndex, old: str, new: str) -> AlreadyA
     if (
         near is not None
         and lines.count_lines(wanted) < lines.count_lines(old.strip("\n"))
-        and _goes_on(near, there)
+        and _is_part_of_longer_block(near, there)
     ):
         return None
     # The edit was made if nothing like the old text remains, if the new text is where the old text should
@@ -166,7 +166,7 @@ def _is_whole_lines(text: str, at: int, wanted: str) -> bool:
     return not before.strip() and not after.strip()
 
 
-def _goes_on(near_excerpt: Excerpt, excerpt: Excerpt) -> bool:
+def _is_part_of_longer_block(near_excerpt: Excerpt, excerpt: Excerpt) -> bool:
     """Whether the new text is part of a longer block like the old text, with lines still to be removed."""
     inside = near_excerpt.line <= excerpt.line and excerpt.end_line <= near_excerpt.end_line
     return inside and len(excerpt.lines) < len(near_excerpt.lines)

@@ -228,14 +228,14 @@ class Draft:
     def bytes(self) -> bytes:
         """Encode the text to the bytes to be written, in the file's encoding and with its line endings."""
         try:
-            return self._spliced_bytes() or self.source_text.encode(self.body)
+            return self._bytes_from_unchanged_ends() or self.source_text.encode(self.body)
         except Unencodable as failure:
             hint = f"Use characters that {self.source_text.encoding} supports, or convert the file to UTF-8 first."
             raise InvalidInput(
                 f"`{self.path}` can't encode the new text: {failure}.", hint=hint
             ) from failure
 
-    def _spliced_bytes(self) -> builtins.bytes | None:
+    def _bytes_from_unchanged_ends(self) -> builtins.bytes | None:
         """Build the new bytes from the unchanged ends and the encoded middle.
 
         None for multi-byte encodings.
@@ -306,7 +306,7 @@ class DraftSet:
     async def open(self, path: str) -> Draft:
         """Return the draft of a file with the changes of earlier steps, reading the file on first use."""
         key = await self._normalized_path(path)
-        self._refuse_removed(path, key)
+        self._raise_if_removed(path, key)
         if key not in self.drafts:
             self.drafts[key] = await Draft.read(self.files, key)
         return self.drafts[key]
@@ -324,9 +324,9 @@ class DraftSet:
 
     async def remove(self, path: str) -> Draft:
         """Draft the deletion of a file."""
-        self._refuse_link(path)
+        self._raise_if_symlink(path)
         key = await self._normalized_path(path)
-        self._refuse_removed(path, key)
+        self._raise_if_removed(path, key)
         draft = self.drafts.pop(key, None) or await Draft.read(self.files, key, text_only=False)
         if draft.before is None:
             raise InvalidInput(f"`{path}` is created and deleted in the same call.", hint="Leave both out.")
@@ -335,7 +335,7 @@ class DraftSet:
 
     async def move(self, path: str, target: str, *, keep: bool = False) -> Draft:
         """Draft a move of a file to another path with its encoding and mode; with `keep`, draft a copy."""
-        self._refuse_link(path)
+        self._raise_if_symlink(path)
         draft = await self.open(path)
         facts = await self.files.facts(path)
         if not keep:
@@ -373,12 +373,12 @@ class DraftSet:
         # Diffs without a git header go first: after a hunkless rename they would be read as part of it.
         return "".join(sorted(pieces, key=lambda piece: piece.startswith("diff --git ")))
 
-    def _refuse_removed(self, path: str, key: str) -> None:
+    def _raise_if_removed(self, path: str, key: str) -> None:
         if key in self.removed_drafts:
             message = f"`{path}` is deleted earlier in the same call."
             raise NotFound(message, hint="Leave out one of the two.")
 
-    def _refuse_link(self, path: str) -> None:
+    def _raise_if_symlink(self, path: str) -> None:
         """Raise if a path is a symlink, so that its target is not deleted or moved instead."""
         folder, _, name = path.rpartition("/")
         above = self.files.shown_path(folder) if folder else "."

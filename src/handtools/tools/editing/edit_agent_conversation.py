@@ -63,7 +63,7 @@ class EditAgentSession:
         """Ask the model, for up to `MAX_EDIT_AGENT_ROUNDS` rounds, until all its edits apply."""
         open_points: list[str] = []
         for self.rounds in range(1, MAX_EDIT_AGENT_ROUNDS + 1):
-            open_points = await self._ask_and_apply_edits(self._so_far(open_points))
+            open_points = await self._ask_and_apply_edits(self._messages_about_earlier_rounds(open_points))
             if not open_points:
                 break
         else:
@@ -85,10 +85,10 @@ class EditAgentSession:
         if self.draft.before is not None:
             fresh = await Draft.read(files, self.draft.path)
             if fresh.before != self.draft.before:
-                await self._carry_over(fresh)
+                await self._reapply_edits(fresh)
         await files.apply(ChangeSet.of(self.draft.change(), note=note))
 
-    async def _carry_over(self, draft: Draft) -> None:
+    async def _reapply_edits(self, draft: Draft) -> None:
         for pair in self.pairs:
             outcome = await draft.replace_old_text(
                 None, old_string_with_line_end(draft.body, pair.old, pair.new), pair.new
@@ -100,7 +100,7 @@ class EditAgentSession:
 
     async def _ask_and_apply_edits(self, so_far: list[str]) -> list[str]:
         """Stream one response from the model and apply its edits; return the remaining problems."""
-        asked = edit_prompt(self._file_for_prompt(), self.instructions, self._tags, before=so_far)
+        asked = edit_prompt(self._file_shown_in_prompt(), self.instructions, self._tags, before=so_far)
         stream, chars, open_points = EditStreamParser(self._tags), 0, list[str]()
         answer = self.model(asked)
         async with closing_stream(answer):
@@ -112,19 +112,19 @@ class EditAgentSession:
                         hint=_EDIT_DIRECTLY_HINT,
                     )
                 for piece in stream.feed(text):
-                    open_points += await self._process_answer_event(piece)
+                    open_points += await self._problems_of_answer_event(piece)
                 if not stream.why_incomplete():
                     break
         left = stream.why_incomplete()
         # A response may also end with a request for more lines, which is then one of the open points.
         return open_points or ([f"Not finished: {left}. Write what is missing."] if left else [])
 
-    async def _process_answer_event(self, piece: EditAnswerEvent) -> list[str]:
+    async def _problems_of_answer_event(self, piece: EditAnswerEvent) -> list[str]:
         """Process one part of the model's response; return its problems as messages for the model."""
         if isinstance(piece, OldTextComplete):
             self._report_edit_line(piece.old)
         elif isinstance(piece, OldNewPair):
-            return await self._apply_edit(piece)
+            return await self._apply_edit_or_problems(piece)
         elif isinstance(piece, ShowLines):
             return [self._add_shown_lines(piece)]
         elif isinstance(piece, EditDeclined):
@@ -133,7 +133,7 @@ class EditAgentSession:
             return [f"Not understood: {piece.why}. Write that edit again."]
         return []
 
-    async def _apply_edit(self, pair: OldNewPair) -> list[str]:
+    async def _apply_edit_or_problems(self, pair: OldNewPair) -> list[str]:
         if pair in self.pairs:
             return []
         if not pair.old and not self.draft.body:
@@ -168,11 +168,11 @@ class EditAgentSession:
         self._line_ranges.append(LineRange(first, last))
         return f"Lines {first} to {last} are now shown. Continue."
 
-    def _so_far(self, open_points: list[str]) -> list[str]:
+    def _messages_about_earlier_rounds(self, open_points: list[str]) -> list[str]:
         made = f"{len(self.pairs)} edits are applied, and the file is shown with them; do not repeat them."
         return [made, *open_points] if self.rounds > 1 else []
 
-    def _file_for_prompt(self) -> FileShownInPrompt:
+    def _file_shown_in_prompt(self) -> FileShownInPrompt:
         lines = split_lines(self.draft.body)
         if len(lines) <= MAX_WHOLE_FILE_LINES and estimate_tokens(self.draft.body) <= MAX_WHOLE_FILE_TOKENS:
             return FileShownInPrompt(path=self.draft.path, lines=lines)

@@ -67,7 +67,7 @@ def replace_exact(
         return None
     near = found if hint is None else _offsets_near(text, needle, hint)
     if len(near) == 1:
-        return _replace_at(line_index, text, near[0], needle, wanted, repaired=repaired)
+        return _replace_at_offset(line_index, text, near[0], needle, wanted, repaired=repaired)
     places = [lines.line_number_at(text, at) for at in near or found]
     if hint is not None and not near:
         return refusals.refuse_elsewhere(line_index, places, hint)
@@ -89,7 +89,7 @@ def _offsets_near(text: str, needle: str, hint: MatchHint) -> list[int]:
     return []
 
 
-def _replace_at(
+def _replace_at_offset(
     line_index: LineIndex, text: str, at: int, needle: str, wanted: str, *, repaired: bool
 ) -> EditOutcome | None:
     """Replace the occurrence at an offset, or refuse if that splits a line or a block.
@@ -102,11 +102,11 @@ def _replace_at(
         return refusals.refuse_inside_word(line_index, lines.line_number_at(text, at), needle)
     if (done := already_applied.find_applied_around_text(line_index, text, at, needle, wanted)) is not None:
         return done
-    if refusal := _lost_depth(line_index, text, at, needle, wanted):
+    if refusal := _refusal_if_depth_lost(line_index, text, at, needle, wanted):
         return refusal
-    if _runs_on(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
+    if _would_split_line(text, at + len(needle), needle, wanted) or _joins_lines(text, at, needle, wanted):
         return refusals.refuse_line_cut_in_two(line_index, lines.line_number_at(text, at), needle)
-    if _forgets_line_end(text, at, needle, wanted):
+    if _lacks_final_line_end(text, at, needle, wanted):
         return refusals.refuse_forgotten_line_end(line_index, lines.line_number_at(text, at + len(needle)))
     if _is_cut_deletion(text, at, needle, wanted):
         start = lines.line_start_offset(text, at)
@@ -137,7 +137,7 @@ def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied 
         at = body.find(needle, at + len(needle))
     start, stop = (spans[0].start, spans[-1].end) if spans else (0, 0)
     spliced = SplicedText(body, start, stop, body[start:stop].replace(needle, wanted))
-    if mixed and not _reads_as_replaced(line_index, spliced.full_text, old, new):
+    if mixed and not _has_expected_lines(line_index, spliced.full_text, old, new):
         return EditRefused(
             code="unclear",
             message="Not all occurrences have the same line endings.",
@@ -146,17 +146,17 @@ def replace_all_exact(line_index: LineIndex, old: str, new: str) -> EditApplied 
     if not spans:
         return None
     return EditApplied(
-        spliced=spliced, tier="exact", spans=tuple(spans), notes=tuple(_inside_words(body, spans))
+        spliced=spliced, tier="exact", spans=tuple(spans), notes=tuple(_words_cut_by_spans(body, spans))
     )
 
 
-def _reads_as_replaced(line_index: LineIndex, after: str, old: str, new: str) -> bool:
+def _has_expected_lines(line_index: LineIndex, after: str, old: str, new: str) -> bool:
     """Whether `after` has the lines it should: no occurrence missed, no line ending split or joined."""
     mine, theirs = (lines.convert_line_ends(text, "\n") for text in (old, new))
     return lines.convert_line_ends(after, "\n") == line_index.text_with_line_feeds.replace(mine, theirs)
 
 
-def _inside_words(body: str, spans: list[CharSpan]) -> list[str]:
+def _words_cut_by_spans(body: str, spans: list[CharSpan]) -> list[str]:
     inside = sum(_is_inside_token(body, span.start) or _is_inside_token(body, span.end) for span in spans)
     return [f"{inside} of them inside a longer word"] if inside else []
 
@@ -203,7 +203,7 @@ def _changes_part(inside: Callable[[str, int], bool], text: str, at: int, old: s
     return False
 
 
-def _lost_depth(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+def _refusal_if_depth_lost(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
     """Refuse an edit that adds lines below an old line that was quoted without its indentation.
 
     Returns None if the depth of the added lines is clear.
@@ -259,7 +259,7 @@ def _joins_lines(text: str, at: int, old: str, new: str) -> bool:
     return not new and bool(kept) and bool(old.strip()) and old.endswith(("\n", "\r"))
 
 
-def _forgets_line_end(text: str, at: int, old: str, new: str) -> bool:
+def _lacks_final_line_end(text: str, at: int, old: str, new: str) -> bool:
     """Whether `old` is whole lines and `new` lacks their final line ending.
 
     A blank at the end of `new` means that joining the lines is intended.
@@ -310,7 +310,7 @@ def _cuts_trailing_blanks(text: str, stop: int, mine: list[str], theirs: list[st
     return len(mine) != len(theirs) and (not theirs or theirs[-1] != mine[-1])
 
 
-def _runs_on(text: str, stop: int, old: str, new: str) -> bool:
+def _would_split_line(text: str, stop: int, old: str, new: str) -> bool:
     """Whether lines would be added inside a line, because the file's line continues after `old`."""
     mine, theirs = (
         [lines.without_line_ending(line) for line in lines.split_lines(each)] for each in (old, new)

@@ -75,7 +75,7 @@ class PatchingState:
         """
         if scope_rows is None:
             return [at for at in found if at >= self.cursor] or ([] if strictly else found)
-        chosen = {at for reach in scope_rows for at in _in_reach(self.rows, found, reach)}
+        chosen = {at for reach in scope_rows for at in _rows_in_block_of_scope(self.rows, found, reach)}
         return sorted(chosen) or ([] if strictly else found)
 
     def refuse_many_places(self, found: list[int]) -> EditRefused:
@@ -265,7 +265,7 @@ def _rows_of_scope_line(rows: list[str], scope: str) -> list[int]:
     return whole or [at for at, row in enumerate(rows) if row.strip().startswith(wanted)]
 
 
-def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[int]:
+def _rows_in_block_of_scope(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[int]:
     """Filter candidates to rows in the scope's block.
 
     Falls back to rows that close the block, then to all rows below the scope.
@@ -273,12 +273,12 @@ def _in_reach(rows: list[str], found: list[int], scope_rows: ScopeRows) -> list[
     below = [at for at in found if at >= scope_rows.stop]
     if len(below) < 2:
         return below
-    stop = _end_of_block(rows, scope_rows)
+    stop = _row_after_block(rows, scope_rows)
     inside = [at for at in below if at < stop]
     return inside or [at for at in below if _is_closing_row(rows, scope_rows, at)] or below
 
 
-def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
+def _row_after_block(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the row after a scope's block: a Markdown section, or deeper rows and the one that ends them."""
     level = _heading_level(rows[scope_rows.start])
     if level:
@@ -290,7 +290,7 @@ def _end_of_block(rows: list[str], scope_rows: ScopeRows) -> int:
         for at in range(scope_rows.stop, len(rows))
         if rows[at].strip() and _indentation_width(rows[at]) <= depth
     )
-    return next((at + 1 for at in ends if not _goes_on(rows[at])), len(rows))
+    return next((at + 1 for at in ends if not _continues_block(rows[at])), len(rows))
 
 
 def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
@@ -301,7 +301,7 @@ def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
     )
 
 
-def _goes_on(row: str) -> bool:
+def _continues_block(row: str) -> bool:
     """Whether a row closes one bracket and opens the next part: `) -> int {`, `} else {`."""
     return row.strip().startswith(_CLOSERS) and row.rstrip().endswith(_OPENERS)
 
@@ -338,12 +338,12 @@ def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
     if len(reaches) > 1:
         return state.refuse_many_places([reach.start for reach in reaches])
     [reach] = reaches
-    if _is_beside(state.rows, reach, hunk):
+    if _belongs_outside_scope(state.rows, reach, hunk):
         return _file_end_or_refusal(state, reach)
     return reach.stop if hunk.scopes else _refuse_unplaced_hunk(state, hunk)
 
 
-def _is_beside(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
+def _belongs_outside_scope(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
     """Whether added lines belong outside the scope's section or block, by heading level or indentation."""
     first = next((row.text for row in hunk.rows if row.text.strip()), "")
     if _heading_level(rows[scope_rows.start]):
@@ -355,7 +355,7 @@ def _is_beside(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
 
 def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | EditRefused:
     """Return the end of the file if the scope's block is the last one; otherwise refuse."""
-    last = _last_row(state.rows, scope_rows)
+    last = _last_row_of_scope(state.rows, scope_rows)
     if not any(row.strip() for row in state.rows[last + 1 :]):
         return len(state.rows)
     named = row_without_line_end(state.rows[scope_rows.start]).strip()
@@ -367,14 +367,14 @@ def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | E
     )
 
 
-def _last_row(rows: list[str], scope_rows: ScopeRows) -> int:
+def _last_row_of_scope(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the last non-blank row of a scope's section, or of its block including the closing row."""
     if _heading_level(rows[scope_rows.start]):
-        stop = _end_of_block(rows, scope_rows)
+        stop = _row_after_block(rows, scope_rows)
     else:
         depth = _least_depth(rows, scope_rows)
         below = ((at, rows[at]) for at in range(scope_rows.stop, len(rows)) if rows[at].strip())
-        ends = (at for at, row in below if _indentation_width(row) <= depth and not _goes_on(row))
+        ends = (at for at, row in below if _indentation_width(row) <= depth and not _continues_block(row))
         stop = next(ends, len(rows))
         stop += stop < len(rows) and rows[stop].strip().startswith(_CLOSERS)
     return max(at for at in range(stop) if rows[at].strip())
@@ -455,7 +455,7 @@ def _apply_hunk(
 ) -> EditRefused | None:
     if not hunk.old_rows:
         return _apply_insertion_hunk(state, hunk, number)
-    stated = _stated_row(state, hunk)
+    stated = _exact_row_at_line_number(state, hunk)
     if stated is not None:
         # Diffs made by git match exactly at their line number: skip searching the rest of the file.
         _replace_hunk_rows(state, stated, hunk, own_ends=True)
@@ -467,14 +467,14 @@ def _apply_hunk(
         return _process_locator_hunk(state, hunk, reaches)
     found, by_bytes = find_hunk(state, hunk)
     if not found:
-        return _lay_loosely(state, hunk, number, reaches)
+        return _apply_hunk_loosely(state, hunk, number, reaches)
     at = choose_hunk_row(state, hunk, found, reaches, other_hunks)
     if isinstance(at, EditRefused):
         return at
     if hunk.line is not None and at + 1 != hunk.line + state.shift:
         state.notes.append(f"hunk {number} matched at line {at + 1}, not {hunk.line + state.shift}")
     if is_hunk_applied(state, hunk, at):
-        _pass_by(state, number, at, len(hunk.old_rows))
+        _skip_applied_hunk(state, number, at, len(hunk.old_rows))
     else:
         _replace_hunk_rows(state, at, hunk, own_ends=by_bytes)
     return None
@@ -500,14 +500,14 @@ def _process_locator_hunk(
     return None
 
 
-def _pass_by(state: PatchingState, number: int, at: int, height: int) -> None:
+def _skip_applied_hunk(state: PatchingState, number: int, at: int, height: int) -> None:
     """Note that a hunk is already applied, and move the cursor below it."""
     state.notes.append(f"hunk {number} was already applied, at line {at + 1}")
     state.there += 1
     state.cursor, state.scope_rows = at + height, None
 
 
-def _stated_row(state: PatchingState, hunk: Hunk) -> int | None:
+def _exact_row_at_line_number(state: PatchingState, hunk: Hunk) -> int | None:
     """Return the row at a hunk's line number if the hunk's old lines are exactly there, otherwise None.
 
     Also None if the hunk names a scope or is tied to the end of the file.
@@ -523,7 +523,7 @@ def _apply_insertion_hunk(state: PatchingState, hunk: Hunk, number: int) -> Edit
     at = insertion_row(state, hunk)
     there = find_added_lines(state, hunk, None if isinstance(at, EditRefused) else at)
     if there is not None:
-        _pass_by(state, number, there, len(hunk.rows))
+        _skip_applied_hunk(state, number, there, len(hunk.rows))
     elif isinstance(at, EditRefused):
         return at
     else:
@@ -570,7 +570,7 @@ def _line_ending_near(rows: list[str], at: int, height: int) -> str:
     return "\r\n" if ended.endswith("\r\n") else "\n"
 
 
-def _lay_loosely(
+def _apply_hunk_loosely(
     state: PatchingState, hunk: Hunk, number: int, scope_rows: list[ScopeRows] | None
 ) -> EditRefused | None:
     """Apply a hunk whose lines don't match exactly, by matching whole lines loosely below its scope.
@@ -596,7 +596,7 @@ def _lay_loosely(
     if isinstance(outcome, EditRefused):
         return outcome
     if isinstance(outcome, AlreadyApplied):
-        _pass_by(state, number, outcome.excerpt.line - 1, len(outcome.excerpt.lines))
+        _skip_applied_hunk(state, number, outcome.excerpt.line - 1, len(outcome.excerpt.lines))
         return None
     span = outcome.spans[0]
     first = lines.line_number_at(text, span.start)

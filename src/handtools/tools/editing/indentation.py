@@ -45,7 +45,7 @@ class IndentationMap:
         self._step = indent_step(argument_lines)
         self._shown_step = min(indent_step_frequencies(argument_lines), key=len, default=None)
         self._steps = indent_step_frequencies(file_lines)
-        self._unit = _commonest_step(self._steps, file_lines)
+        self._unit = _most_frequent_step(self._steps, file_lines)
 
     def file_indentation(self, wanted: str) -> str:
         """Return the file's indentation for an indentation of the arguments.
@@ -60,23 +60,27 @@ class IndentationMap:
             )
         if all(mine == theirs for mine, theirs in self._known.items()):
             return wanted
-        found = self._from_one(wanted) if len(self._known) == 1 else self._from_many(wanted)
+        found = (
+            self._map_from_one_pair(wanted)
+            if len(self._known) == 1
+            else self._map_from_several_pairs(wanted)
+        )
         if found is None:
             raise UnclearEdit(
                 "indent_conflict", "The indentation of the new lines can't be derived from the old ones."
             )
         return found
 
-    def _from_many(self, wanted: str) -> str | None:
+    def _map_from_several_pairs(self, wanted: str) -> str | None:
         """Map an indentation from two or more known pairs, which show where levels start and their width."""
         moved = _prefix_mapped_indentation(self._known, wanted)
         if moved is not None:
             return moved
         scaled = {self._indentation_by_levels(wanted, unit) for unit in _UNITS} - {None}
-        found = scaled.pop() if len(scaled) == 1 else _by_columns(self._known, wanted)
-        return found if found is None or self._keeps_width(found) else None
+        found = scaled.pop() if len(scaled) == 1 else _column_mapped_indentation(self._known, wanted)
+        return found if found is None or self._is_multiple_of_indent_width(found) else None
 
-    def _keeps_width(self, found: str) -> bool:
+    def _is_multiple_of_indent_width(self, found: str) -> bool:
         """Whether an indentation is a multiple of the file's indent width.
 
         Also true if some known line breaks that rule.
@@ -84,7 +88,7 @@ class IndentationMap:
         width = len(self._unit or " ")
         return not len(found) % width or any(len(theirs) % width for theirs in self._known.values())
 
-    def _from_one(self, wanted: str) -> str | None:
+    def _map_from_one_pair(self, wanted: str) -> str | None:
         """Map an indentation from one known pair.
 
         Returns None if the two texts don't determine the width of a level.
@@ -93,15 +97,15 @@ class IndentationMap:
         moved = _prefix_mapped_indentation(self._known, wanted)
         if moved is None:
             scaled = self._indentation_by_levels(wanted, self._unit)
-            return scaled if scaled is not None else _by_columns(self._known, wanted)
+            return scaled if scaled is not None else _column_mapped_indentation(self._known, wanted)
         if not mine or not theirs:
             # No width to compare: use the model's own steps if they use the same characters as the file's.
             return moved if self._unit is None or not set(wanted) - set(mine) - set(self._unit) else None
         # If the block is nested with the same width in the arguments and the file, only its start differs.
-        same_width = self._shown_step == self._unit == _step_into(theirs, self._above)
-        return moved if same_width or not self._could_be_wider(mine, theirs, wanted, moved) else None
+        same_width = self._shown_step == self._unit == _indentation_added_to_opener(theirs, self._above)
+        return moved if same_width or not self._may_have_other_width(mine, theirs, wanted, moved) else None
 
-    def _could_be_wider(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
+    def _may_have_other_width(self, mine: str, theirs: str, wanted: str, moved: str) -> bool:
         """Whether the model may have used another width per level, which would mean another depth."""
         unit = len(self._unit or " ")
         width = len(wanted) * len(theirs) / len(mine)
@@ -136,7 +140,7 @@ def _mapping_from_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
         if known.setdefault(mine, theirs) != theirs:
             raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
     ordered = sorted(known, key=indentation_width)
-    if not _is_shift(known) and any(
+    if not _is_prefix_replacement(known) and any(
         _compare_widths(a, b) != _compare_widths(known[a], known[b]) for a, b in pairwise(ordered)
     ):
         raise UnclearEdit("indent_conflict", "These lines have other relative depths in the file.")
@@ -164,7 +168,7 @@ def _prefix_mapped_indentation(known: dict[str, str], wanted: str) -> str | None
 
     Returns None if that does not explain all known pairs.
     """
-    if not _is_shift(known):
+    if not _is_prefix_replacement(known):
         return None
     mine = min(known, key=len)
     theirs = known[mine]
@@ -178,7 +182,7 @@ def _prefix_mapped_indentation(known: dict[str, str], wanted: str) -> str | None
     return theirs[: len(theirs) - len(less)] if theirs.endswith(less) else None
 
 
-def _is_shift(known: dict[str, str]) -> bool:
+def _is_prefix_replacement(known: dict[str, str]) -> bool:
     """Whether replacing one prefix with another explains all known pairs of indentations."""
     mine = min(known, key=len)
     return all(a.startswith(mine) and b == known[mine] + a[len(mine) :] for a, b in known.items())
@@ -204,7 +208,7 @@ def _level_mapped_indentation(known: dict[str, str], wanted: str, step: str, uni
     return unit * (depth + more) if depth + more >= 0 else None
 
 
-def _by_columns(known: dict[str, str], wanted: str) -> str | None:
+def _column_mapped_indentation(known: dict[str, str], wanted: str) -> str | None:
     """Map an indentation by its width, counting a tab as up to eight columns.
 
     Returns None if a known pair differs in width, or if it is unclear whether to use tabs.
@@ -212,17 +216,17 @@ def _by_columns(known: dict[str, str], wanted: str) -> str | None:
     if any(indentation_width(theirs) != indentation_width(mine) for mine, theirs in known.items()):
         return None
     has_tabs = any("\t" in theirs for theirs in known.values())
-    if has_tabs and all(theirs == _filled_with_tabs(theirs) for theirs in known.values()):
-        return _filled_with_tabs(wanted)
+    if has_tabs and all(theirs == _with_spaces_as_tabs(theirs) for theirs in known.values()):
+        return _with_spaces_as_tabs(wanted)
     return " " * indentation_width(wanted) if not has_tabs and any(known.values()) else None
 
 
-def _filled_with_tabs(indent: str) -> str:
+def _with_spaces_as_tabs(indent: str) -> str:
     width = indentation_width(indent)
     return "\t" * (width // TAB_STOP) + " " * (width % TAB_STOP)
 
 
-def _step_into(depth: str, above: Iterable[str]) -> str | None:
+def _indentation_added_to_opener(depth: str, above: Iterable[str]) -> str | None:
     """Return the indentation that a line adds to the line that opens its block.
 
     Returns None if there is no such line.
@@ -239,10 +243,10 @@ def _count_units(text: str, unit: str) -> int | None:
 
 def indent_step(lines: list[str]) -> str | None:
     """Return the most frequent indentation step of these lines; None if they are not indented."""
-    return _commonest_step(indent_step_frequencies(lines), lines)
+    return _most_frequent_step(indent_step_frequencies(lines), lines)
 
 
-def _commonest_step(found: Counter[str], lines: list[str]) -> str | None:
+def _most_frequent_step(found: Counter[str], lines: list[str]) -> str | None:
     """Return the most frequent step in `found`; if it is empty, the smallest indentation of any line.
 
     Returns None if no line is indented.

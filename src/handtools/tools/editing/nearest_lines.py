@@ -44,15 +44,17 @@ def _nearest_excerpt(line_index: LineIndex, old: str) -> Excerpt | None:
         return None
     rows = line_index.normalized_text[1:-1].split("\n")
     known = set(rows)
-    reach = _by_anchors(keys, rows, known)
-    reach = reach or _by_votes(keys, rows, known) or _by_words(line_index, old, keys, rows)
+    reach = _range_by_anchors(keys, rows, known)
+    reach = (
+        reach or _range_by_votes(keys, rows, known) or _range_by_similar_line(line_index, old, keys, rows)
+    )
     if reach is None:
         return None
     first, last = _adjusted_range(keys, rows, reach)
     return line_index.excerpt_of_lines(line_index.filled[first], line_index.filled[last - 1] + 1)
 
 
-def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
+def _range_by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
     """Find the range of the largest group of anchors: old lines that occur exactly once in the file."""
     wanted = {key for key in keys if len(key) >= _SHORTEST_ANCHOR and key in known}
     if not wanted:
@@ -78,7 +80,7 @@ def _by_anchors(keys: list[str], rows: list[str], known: set[str]) -> _Reach | N
     return _Reach(first - head, last + len(keys) - tail)
 
 
-def _by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
+def _range_by_votes(keys: list[str], rows: list[str], known: set[str]) -> _Reach | None:
     """Find the range by votes: each old line found in the file votes for a start row.
 
     Rare and long lines count more.
@@ -124,7 +126,9 @@ def _similarity_at_row(keys: list[str], rows: list[str], start: int) -> float:
     return fuzz.ratio("\n".join(keys)[:_MAX_CHARACTERS], "\n".join(there)[:_MAX_CHARACTERS])
 
 
-def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str]) -> _Reach | None:
+def _range_by_similar_line(
+    line_index: LineIndex, old: str, keys: list[str], rows: list[str]
+) -> _Reach | None:
     """Find the range by the line most similar to the longest old line, if no line is equal.
 
     The line must look like a misspelling or share many words. Returns None if there is none.
@@ -137,14 +141,14 @@ def _by_words(line_index: LineIndex, old: str, keys: list[str], rows: list[str])
     if best is None:
         return None
     told = [line for line in old.split("\n") if not is_blank(line)][offset]
-    if best[1] < _MISSPELT and not _says_much_of(
+    if best[1] < _MISSPELT and not _shares_many_words(
         line_index, told, line_index.lines_without_ends[line_index.filled[best[2]]]
     ):
         return None
     return _Reach(best[2] - offset, best[2] - offset + len(keys))
 
 
-def _says_much_of(line_index: LineIndex, told: str, filed: str) -> bool:
+def _shares_many_words(line_index: LineIndex, told: str, filed: str) -> bool:
     """Whether two lines share a third of their words, weighted by how rare each word is in the file."""
     weights = _word_weights(line_index, told)
     shared = sum(weight for word, weight in weights.items() if word in filed)

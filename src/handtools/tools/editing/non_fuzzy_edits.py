@@ -11,7 +11,7 @@ def insert_lines(body: str, line: int, text: str) -> str:
     if not body:
         return text
     at = lines.start_offset_of_line_number(body, line)
-    end = _ending_near(body, at)
+    end = _line_ending_near_offset(body, at)
     wanted = lines.convert_line_ends(text, end)
     closed = wanted if wanted.endswith(end) else wanted + end
     if at == len(body) and body[-1] not in "\r\n":
@@ -20,7 +20,7 @@ def insert_lines(body: str, line: int, text: str) -> str:
     return SplicedText(body, at, at, closed).full_text
 
 
-def _ending_near(body: str, at: int) -> str:
+def _line_ending_near_offset(body: str, at: int) -> str:
     """Return the line ending of the line before an offset, or of the first line of the text."""
     before = lines.ending_of_line(body[max(at - 2, 0) : at])
     if before:
@@ -43,11 +43,11 @@ def replace_verbatim(body: str, old: str, new: str) -> EditApplied | EditRefused
             return EditApplied(spliced=SplicedText(body, at, span.end, wanted), tier="exact", spans=(span,))
     outcome = replace_text(body, old, new)
     if isinstance(outcome, AlreadyApplied):
-        return _there_already(outcome)
+        return _refuse_already_applied(outcome)
     return outcome if isinstance(outcome, EditRefused) else _refuse_inexact_match(body, outcome)
 
 
-def _there_already(already_applied: AlreadyApplied) -> EditRefused:
+def _refuse_already_applied(already_applied: AlreadyApplied) -> EditRefused:
     return EditRefused(
         code="not_found",
         message=f"old_string did not appear verbatim; new_string is already there, at {already_applied.where}.",

@@ -323,8 +323,8 @@ def _line_match_at_rows(
         if line_match_loss(old[index], line_index.lines_without_ends[row]) is None:
             return None
         places[index] = row
-    inside = _lay_inner(filled, places)
-    edges = _lay_edges(line_index, old, filled, places)
+    inside = _place_inner_blank_lines(filled, places)
+    edges = _place_outer_blank_lines(line_index, old, filled, places)
     known = [place for place in places if place is not None]
     lost = frozenset[MatchLoss]().union(
         *(
@@ -337,7 +337,7 @@ def _line_match_at_rows(
     return LineMatch(tuple(places), min(known), max(known) + 1, worst, inside, edges, lost)
 
 
-def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
+def _place_inner_blank_lines(filled: list[int], places: list[int | None]) -> bool:
     """Match blank lines between non-blank ones with the file's.
 
     Returns whether their numbers differ anywhere.
@@ -354,7 +354,9 @@ def _lay_inner(filled: list[int], places: list[int | None]) -> bool:
     return differ
 
 
-def _lay_edges(line_index: LineIndex, old: list[str], filled: list[int], places: list[int | None]) -> bool:
+def _place_outer_blank_lines(
+    line_index: LineIndex, old: list[str], filled: list[int], places: list[int | None]
+) -> bool:
     """Match blank lines before and after the old lines with the file's.
 
     Returns whether some have no counterpart.

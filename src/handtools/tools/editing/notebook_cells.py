@@ -33,7 +33,9 @@ def replace_in_cells(body: str, old: str, new: str, *, every: bool = False) -> E
     book = _parse_notebook(body)
     if book is None:
         return replace_text(body, old, new, every=every)
-    found = {cell: replace_text(_source(cell), old, new, every=every) for cell in _cells(book)}
+    found = {
+        cell: replace_text(_cell_source(cell), old, new, every=every) for cell in _numbered_cells(book)
+    }
     made = {cell: each for cell, each in found.items() if isinstance(each, EditApplied)}
     exact = {cell: each for cell, each in made.items() if each.tier == "exact"}
     chosen = exact or made
@@ -58,7 +60,7 @@ class _Cell:
     content: dict[str, Any]
 
 
-def _cells(book: dict[str, Any]) -> Iterator[_Cell]:
+def _numbered_cells(book: dict[str, Any]) -> Iterator[_Cell]:
     for number, content in enumerate(book["cells"], 1):
         yield _Cell(number, content)
 
@@ -69,19 +71,21 @@ def _parse_notebook(body: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     cells = book.get("cells") if isinstance(book, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) and _is_text(cell) for cell in cells):
+    if not isinstance(cells, list) or not all(
+        isinstance(cell, dict) and _has_text_source(cell) for cell in cells
+    ):
         return None
     return dict(book)
 
 
-def _is_text(cell: dict[str, Any]) -> bool:
+def _has_text_source(cell: dict[str, Any]) -> bool:
     source = cell.get("source")
     return isinstance(source, str) or (
         isinstance(source, list) and all(isinstance(row, str) for row in source)
     )
 
 
-def _source(cell: _Cell) -> str:
+def _cell_source(cell: _Cell) -> str:
     source = cell.content["source"]
     return source if isinstance(source, str) else "".join(source)
 
@@ -106,8 +110,8 @@ def _notebook_edit_outcome(body: str, book: dict[str, Any], made: dict[_Cell, Ed
             + list(filter(None, [text.rpartition("\n")[2]]))
         )
     after = _notebook_json(book, *layout, body)
-    start = _common_start(body, after)
-    tail = _common_start(body[start:][::-1], after[start:][::-1])
+    start = _common_prefix_length(body, after)
+    tail = _common_prefix_length(body[start:][::-1], after[start:][::-1])
     spliced = SplicedText(body, start, len(body) - tail, after[start : len(after) - tail])
     first = next(iter(made.values()))
     span = CharSpan(start, len(body) - tail)
@@ -116,7 +120,7 @@ def _notebook_edit_outcome(body: str, book: dict[str, Any], made: dict[_Cell, Ed
     return EditApplied(spliced=spliced, tier=first.tier, spans=(span,), notes=(*first.notes, note))
 
 
-def _common_start(one: str, other: str) -> int:
+def _common_prefix_length(one: str, other: str) -> int:
     return next(
         (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
         min(len(one), len(other)),

@@ -129,35 +129,39 @@ def is_typo_of(bad: str, word: str) -> bool:
     # A different digit makes a different number, and `a__b` is a different name from `a_b`.
     if not changed.isalpha():
         return False
-    if bad.lower() == word.lower() or _differ_at_edge(bad, word) or _differ_at_edge(word, bad):
+    if (
+        bad.lower() == word.lower()
+        or _differ_by_last_letter(bad, word)
+        or _differ_by_last_letter(word, bad)
+    ):
         return False
-    if all(_part_at(text, head) in CONFUSABLE_WORDS for text in (bad, word)):
+    if all(_name_part_at(text, head) in CONFUSABLE_WORDS for text in (bad, word)):
         return False
-    return _is_clumsy(bad, word, head) or _is_inside_name_part(word, head, len(word) - tail)
+    return _is_swapped_or_doubled(bad, word, head) or _is_inside_name_part(word, head, len(word) - tail)
 
 
-def _part_at(text: str, at: int) -> str:
+def _name_part_at(text: str, at: int) -> str:
     """Return, in lower case, the part of a camelCase or snake_case name at a character index."""
     return next((part[0].lower() for part in _PART.finditer(text) if part.start() <= at < part.end()), "")
 
 
-def _differ_at_edge(longer: str, shorter: str) -> bool:
+def _differ_by_last_letter(longer: str, shorter: str) -> bool:
     """Whether two words differ only by the last letter of a name part, as `user` and `users` do."""
     return any(
         longer[: part.end() - 1] + longer[part.end() :] == shorter for part in _PART.finditer(longer)
     )
 
 
-def _is_clumsy(bad: str, word: str, head: int) -> bool:
+def _is_swapped_or_doubled(bad: str, word: str, head: int) -> bool:
     """Whether two words differ by swapped letters or a doubled one: a typing error, not another name."""
     if len(bad) == len(word):
         pair = bad[head : head + 2]
-        return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _ends_long(word))
+        return pair == word[head : head + 2][::-1] and (head + 2 < len(word) or _has_long_last_part(word))
     longer = max(bad, word, key=len)
     return longer[head] == longer[head - 1]
 
 
-def _ends_long(word: str) -> bool:
+def _has_long_last_part(word: str) -> bool:
     """Whether the last part of a name is long enough to be a word; `xy` and `yx` may both be names."""
     return len([*_PART.finditer(word)][-1][0]) >= MIN_LETTERS_OF_A_WORD
 
@@ -362,7 +366,7 @@ def repair_json_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
         return None
     if "\n" not in old and "\n" in new:
         return None
-    mine, theirs = (_from_json(text) for text in (old, new))
+    mine, theirs = (_decode_json_escapes(text) for text in (old, new))
     if mine is None or theirs is None:
         return None
     # An escaped backslash shows that escapes in the source code were escaped as well.
@@ -380,7 +384,7 @@ def repair_newline_escapes(_: str, old: str, new: str) -> ArgumentReading | None
         return None
     # Ambiguous: the arguments could also be JSON-escaped, and decoding them as JSON would give a different
     # text.
-    if _has_more_escapes(old, new) and _from_json(new) is not None:
+    if _has_more_escapes(old, new) and _decode_json_escapes(new) is not None:
         return None
     mine, theirs = (re.sub(r"\\(?:r\\n|n)", "\n", text).replace("\\t", "\t") for text in (old, new))
     return (
@@ -402,7 +406,7 @@ def repair_quote_escapes(_: str, old: str, new: str) -> ArgumentReading | None:
     return None
 
 
-def _from_json(text: str) -> str | None:
+def _decode_json_escapes(text: str) -> str | None:
     try:
         decoded = json.loads(f'"{text}"', strict=False)
     except ValueError:
@@ -422,10 +426,10 @@ def _cuts_strings(old: str, new: str) -> bool:
     # A string literal split by a line feed has an unbalanced quote on each of its two lines.
     if any(map(_open_quotes, rows)) and sum(map(bool, map(_open_quotes, new.split("\n")))) > 1:
         return True
-    return any(_OPEN_PATTERN.search(row) or any(map(_open_quotes, _before_tabs(row))) for row in rows)
+    return any(_OPEN_PATTERN.search(row) or any(map(_open_quotes, _texts_before_tabs(row))) for row in rows)
 
 
-def _before_tabs(row: str) -> Iterator[str]:
+def _texts_before_tabs(row: str) -> Iterator[str]:
     return (row[: tab.start()] for tab in re.finditer("\t", row))
 
 
@@ -481,7 +485,7 @@ def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
     Returns None if they are not a diff that adds lines.
     """
     removed, added = old.split("\n"), new.split("\n")
-    if not _is_signed(removed, "-") or not _is_signed(added, "+"):
+    if not _has_diff_signs(removed, "-") or not _has_diff_signs(added, "+"):
         return None
     if not any(row.startswith("+") for row in added):
         return None
@@ -492,7 +496,7 @@ def repair_diff_signs(_: str, old: str, new: str) -> ArgumentReading | None:
     )
 
 
-def _is_signed(rows: list[str], sign: str) -> bool:
+def _has_diff_signs(rows: list[str], sign: str) -> bool:
     return all(not row or row[0] in (sign, " ") for row in rows)
 
 

@@ -72,12 +72,12 @@ def find_omission_line(old: str, new: str) -> str | None:
         text = line.strip()
         if not text or text in known or len(text) > _MAX_NOTE or not _OMISSION.fullmatch(text):
             continue
-        if not _is_sentence(text) or _drops_lines(old, new):
+        if not _is_full_sentence(text) or _drops_lines(old, new):
             return text
     return None
 
 
-def _is_sentence(text: str) -> bool:
+def _is_full_sentence(text: str) -> bool:
     """Whether a note about omitted code may be an ordinary comment: a full sentence without an ellipsis."""
     return _NOTE.fullmatch(text) is not None and len(text.split()) > _WORDS_OF_A_LABEL
 
@@ -150,11 +150,11 @@ def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], ma
     left_out = range(nearest.last, match.first)
     return not least or (
         len(left_out) <= MAX_OMITTED_LINES
-        and all(_is_inner(line_index.lines_without_ends[row], least) for row in left_out)
+        and all(_is_indented_at_least(line_index.lines_without_ends[row], least) for row in left_out)
     )
 
 
-def _is_inner(line: str, least: int) -> bool:
+def _is_indented_at_least(line: str, least: int) -> bool:
     """Whether a line is indented by `least` or more; blank lines and lines starting with `#` always pass."""
     return _indentation_width(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 

@@ -127,7 +127,7 @@ class _UnifiedDiffReader:
         hunks = []
         while self._current_row().startswith("@@"):
             hunks.append(self._read_hunk())
-        return _file_patch(header, tuple(hunks))
+        return _file_patch_of_header(header, tuple(hunks))
 
     def _current_row(self) -> str:
         return self.rows[self.at] if self.at < len(self.rows) else ""
@@ -195,17 +195,17 @@ class _UnifiedDiffReader:
             if row.startswith(_NO_END) and rows:
                 rows[-1] = rows[-1]._replace(ended=False)
                 continue
-            if (read := _signed_row(row)) is None:
+            if (read := _parse_hunk_row(row)) is None:
                 return None
             rows.append(read)
             old -= read.sign != "+"
             new -= read.sign != "-"
-        if old or new or self._goes_on(at):
+        if old or new or self._has_more_hunk_rows(at):
             return None
         self.at = at
         return rows
 
-    def _goes_on(self, at: int) -> bool:
+    def _has_more_hunk_rows(self, at: int) -> bool:
         """Whether more hunk rows follow, perhaps after blank ones, so that the header's count is too low."""
         at = next((below for below in range(at, len(self.rows)) if self.rows[below].strip()), at)
         more = "\n".join(self.rows[at : at + 2])
@@ -219,7 +219,7 @@ class _UnifiedDiffReader:
             row = self._current_row()
             if row.startswith(_NO_END) and rows:
                 rows[-1] = rows[-1]._replace(ended=False)
-            elif (read := _signed_row(row)) is not None:
+            elif (read := _parse_hunk_row(row)) is not None:
                 rows.append(read)
             elif row.startswith("@@"):
                 break
@@ -233,14 +233,14 @@ class _UnifiedDiffReader:
         return rows
 
 
-def _signed_row(row: str) -> HunkRow | None:
+def _parse_hunk_row(row: str) -> HunkRow | None:
     """Parse one row of a hunk; a blank line without a sign is a context line. None for anything else."""
     if row[:1] in (" ", "-", "+"):
         return HunkRow(row[0], row[1:])  # type: ignore[arg-type]
     return HunkRow(" ", row) if not row.strip() else None
 
 
-def _file_patch(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
+def _file_patch_of_header(header: _Header, hunks: tuple[Hunk, ...]) -> FilePatch:
     old = header.moved.get("from", header.old)
     new = header.moved.get("to", header.new)
     if old is None or new is None:

@@ -112,11 +112,11 @@ def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
     if signs == {TAB}:
         return " One level here is a tab."
     # If tabs and spaces are mixed, no width is right for every line.
-    unit = 0 if TAB in signs else _usual_width(near) or _usual_width(line_index.lines_without_ends)
+    unit = 0 if TAB in signs else _usual_indent_width(near) or _usual_indent_width(line_index.lines_without_ends)
     return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
 
 
-def _usual_width(rows: list[str]) -> int:
+def _usual_indent_width(rows: list[str]) -> int:
     """Return the most frequent increase of indentation between neighbouring lines, in spaces, or 0."""
     # Lines that begin with `*` continue a block comment, indented by one more space than its start.
     depths = [
@@ -204,13 +204,13 @@ def refuse_elsewhere(line_index: LineIndex, found: list[int], hint: MatchHint) -
 def refuse_inside_word(line_index: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose only match is part of a longer word or number that it would change."""
     why = f"old_string occurs only inside a longer word or number (line {line})."
-    return _whole_lines(line_index, line, old, "inside_word", why)
+    return _refuse_quoting_whole_lines(line_index, line, old, "inside_word", why)
 
 
 def refuse_line_cut_in_two(line_index: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose last old line continues in the file, so that added lines would split it."""
     why = "The last line of old_string continues in the file, and the added lines would split it."
-    return _whole_lines(line_index, line, old, "unclear", why)
+    return _refuse_quoting_whole_lines(line_index, line, old, "unclear", why)
 
 
 def refuse_forgotten_line_end(line_index: LineIndex, line: int) -> EditRefused:
@@ -226,7 +226,7 @@ def refuse_forgotten_line_end(line_index: LineIndex, line: int) -> EditRefused:
 def refuse_old_without_indentation(line_index: LineIndex, line: int, old: str) -> EditRefused:
     """Refuse an edit whose `old_string` lacks the indentation that the depth of added lines depends on."""
     why = f"old_string leaves out the indentation of line {line}, so the depth of added lines is unclear."
-    return _whole_lines(line_index, line, old, "indent_conflict", why)
+    return _refuse_quoting_whole_lines(line_index, line, old, "indent_conflict", why)
 
 
 def refuse_stale(line_index: LineIndex, first: int, last: int) -> EditRefused:
@@ -294,7 +294,7 @@ def with_visible_blanks(line: str) -> str:
     return head.translate(signs) + odd.replace("\t", "→") + tail.translate(signs)
 
 
-def _whole_lines(line_index: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
+def _refuse_quoting_whole_lines(line_index: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
     last = line - 1 + max(1, lines.count_lines(old))
     unique = _lines_unique_in_file(line_index, line - 1, last)
     return EditRefused(

@@ -98,7 +98,7 @@ def _replace_single_match(
     readings = list(old_string_repair.argument_readings(line_index.text_with_line_feeds, old, new))
     return (
         _first_outcome(line_index, readings, hint, (_match_argument_reading, _match_elided_lines))
-        or _made_before(line_index, readings)
+        or _find_already_applied(line_index, readings)
         or _first_outcome(line_index, readings, hint, (_match_corrected_typos, _match_nearest_lines))
         or refusals.refuse_not_found(line_index, [reading.old for reading in readings], readings[-1].new)
     )
@@ -118,7 +118,7 @@ def _first_outcome(
     return next((outcome for outcome in found if outcome is not None), None)
 
 
-def _made_before(line_index: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
+def _find_already_applied(line_index: LineIndex, readings: list[ArgumentReading]) -> EditOutcome | None:
     """Detect that the change is already in the file, by any reading of the arguments; None if it is not."""
     found = (
         already_applied.find_applied_new_text(line_index, reading.old, reading.new) for reading in readings
@@ -208,7 +208,7 @@ def _apply_line_matches(
     notes: dict[str, None] = dict.fromkeys(reading.notes)
     for match, *sent in matches:
         span = line_index.span(match.first, match.last)
-        old, new, repairs = _with_typography_of(line_index.text[span.start : span.end], *sent)
+        old, new, repairs = _lines_with_typography_of_file(line_index.text[span.start : span.end], *sent)
         notes |= dict.fromkeys(repairs)
         try:
             written = replay_edit_on_lines(line_index, match, old, new)
@@ -221,7 +221,7 @@ def _apply_line_matches(
     return EditApplied(spliced=spliced, tier=tier, spans=tuple(spans), notes=tuple(notes))
 
 
-def _with_typography_of(
+def _lines_with_typography_of_file(
     filed: str, old: list[str], new: list[str]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
     """Replace typographic characters that do not occur in the matched lines with plain ones.

@@ -252,10 +252,10 @@ class _Replay:
             if op.kind in ("keep", "change"):
                 self.freed.clear()
             steps[op.kind](number, op)
-        self._copy_to(self.match.last)
+        self._copy_rows_up_to(self.match.last)
         if self.match.loss > MatchLoss.NOTHING or None in self.match.places:
-            self._check_slides()
-            self._check_moves()
+            self._check_equal_lines_in_file()
+            self._check_moved_lines_unique()
         rows = self.line_index.rows
         if self.rows and not self.rows[-1].is_kept:
             # The arguments end before the line ending of their last line, so take the ending from the file.
@@ -264,10 +264,10 @@ class _Replay:
             usual = self.line_index.dominant_line_end
             ended = [row._replace(end=row.end or usual) for row in self.rows[:-1]]
             self.rows = [*ended, self.rows[-1]._replace(end="")]
-        self._keep_apart()
+        self._prevent_accidental_crlf()
         return "".join(row.text + row.end for row in self.rows)
 
-    def _keep_apart(self) -> None:
+    def _prevent_accidental_crlf(self) -> None:
         r"""Change a written line's `\r` to `\n` before an empty line with `\n`, or both would form a CRLF.
 
         Raises `UnclearEdit` if the upper line is an unchanged line of the file, whose ending must stay.
@@ -291,7 +291,7 @@ class _Replay:
         place = self.match.places[step.old]
         if place is None:
             return
-        self._copy_to(place + 1)
+        self._copy_rows_up_to(place + 1)
         mine, wanted = self.old[step.old], self.new[step.new]
         if mine != wanted and mine == self.rows[-1].text:
             # Only trailing blanks change, and the file has exactly those of old_string.
@@ -301,7 +301,7 @@ class _Replay:
         place = self.match.places[step.old]
         if place is None:
             raise UnclearEdit("unclear", "The edit changes a blank line that the file does not have.")
-        self._pass_blanks(number, place)
+        self._keep_unquoted_blank_lines(number, place)
         mine, filed, wanted = (
             self.old[step.old],
             self.line_index.lines_without_ends[place],
@@ -321,7 +321,7 @@ class _Replay:
     def _drop_line(self, number: int, step: EditScriptStep) -> None:
         place = self.match.places[step.old]
         if place is not None:
-            self._pass_blanks(number, place)
+            self._keep_unquoted_blank_lines(number, place)
             self.freed.append(lines.ending_of_line(self.line_index.rows[place]))
             self.at = place + 1
         elif any(
@@ -336,12 +336,12 @@ class _Replay:
     def _add_line(self, number: int, step: EditScriptStep) -> None:
         line = self.new[step.new]
         text = self._added_line_text(line)
-        self._check_first_depth(step, line, text)
+        self._check_depth_of_first_line(step, line, text)
         following = self._next_matched_row(number)
         if following is not None and following > self.at and any(op.old >= 0 for op in self.ops[:number]):
-            self._choose_side(number, text, following)
-        self._check_phantoms(number, line)
-        self.rows.append(_WrittenLine(text, self._near_end()))
+            self._place_around_blank_lines(number, text, following)
+        self._check_blank_lines_only_in_old(number, line)
+        self.rows.append(_WrittenLine(text, self._line_ending_for_new_line()))
 
     def _added_line_text(self, line: str) -> str:
         """Return an added line with the file's indentation; a moved line is copied from the file."""
@@ -377,7 +377,7 @@ class _Replay:
             for line, place in zip(self.old, self.match.places, strict=True)
             if place is not None and not is_blank(line)
         ]
-        self._check_only_depth(pairs)
+        self._check_depth_of_only_line(pairs)
         above = self.line_index.lines_without_ends[
             max(0, self.match.first - INDENT_SAMPLE_LINES) : self.match.first
         ]
@@ -387,7 +387,7 @@ class _Replay:
         ]
         return IndentationMap(pairs, [*self.old, *self.new], near, above[::-1])
 
-    def _check_only_depth(self, pairs: list[tuple[str, str]]) -> None:
+    def _check_depth_of_only_line(self, pairs: list[tuple[str, str]]) -> None:
         """Raise `UnclearEdit` if the only old line lost its indentation, but perhaps not the added lines."""
         if len(pairs) > 1 or pairs[0][0] or not pairs[0][1]:
             return
@@ -405,11 +405,11 @@ class _Replay:
             return []
         return [place for place in self.match.places if place is not None]
 
-    def _copy_to(self, row: int) -> None:
+    def _copy_rows_up_to(self, row: int) -> None:
         self.rows += map(_unchanged_line, self.line_index.rows[self.at : row])
         self.at = max(self.at, row)
 
-    def _near_end(self) -> str:
+    def _line_ending_for_new_line(self) -> str:
         """Return a new line's line ending: from the line it replaces, a neighbour, or the dominant one."""
         if self.freed and self.freed[0]:
             return self.freed.pop(0)
@@ -426,14 +426,14 @@ class _Replay:
         places = (self.match.places[op.old] for op in self.ops[number:] if op.old >= 0)
         return next((place for place in places if place is not None), None)
 
-    def _pass_blanks(self, number: int, place: int) -> None:
+    def _keep_unquoted_blank_lines(self, number: int, place: int) -> None:
         """Keep blank lines of the file that `old_string` lacks, except between two removed lines."""
         before = next((op for op in reversed(self.ops[:number]) if op.old >= 0), None)
         if before is not None and before.kind == self.ops[number].kind == "drop":
             self.at = place
-        self._copy_to(place)
+        self._copy_rows_up_to(place)
 
-    def _choose_side(self, number: int, text: str, following: int) -> None:
+    def _place_around_blank_lines(self, number: int, text: str, following: int) -> None:
         """Decide by indentation whether an added line goes above or below blank lines not in `old_string`.
 
         Raises `UnclearEdit` if the indentation does not decide.
@@ -449,9 +449,9 @@ class _Replay:
                 "unclear", "The file has a blank line where the new lines go; old_string leaves it out."
             )
         if indentation_of_line(text) == below:
-            self._copy_to(following)
+            self._copy_rows_up_to(following)
 
-    def _check_first_depth(self, step: EditScriptStep, line: str, text: str) -> None:
+    def _check_depth_of_first_line(self, step: EditScriptStep, line: str, text: str) -> None:
         """Raise `UnclearEdit` if the depth of the first new line is ambiguous.
 
         It is as deep as the first old line in the arguments, but would not be so in the file.
@@ -465,13 +465,13 @@ class _Replay:
                 "indent_conflict", "New lines at the margin may belong at the depth of the first old line."
             )
 
-    def _check_phantoms(self, number: int, line: str) -> None:
+    def _check_blank_lines_only_in_old(self, number: int, line: str) -> None:
         """Raise `UnclearEdit` if a blank line is added next to one that only `old_string` has."""
         near = self.ops[max(0, number - 2) : number + 3]
         if is_blank(line) and any(op.old >= 0 and self.match.places[op.old] is None for op in near):
             raise UnclearEdit("unclear", "old_string has a blank line here that the file does not have.")
 
-    def _check_slides(self) -> None:
+    def _check_equal_lines_in_file(self) -> None:
         """Raise `UnclearEdit` if an added or removed line equals a kept one only in the arguments."""
         for start, end in _step_runs(self.ops, "drop"):
             first, last = self.ops[start].old, self.ops[end - 1].old + 1
@@ -492,7 +492,7 @@ class _Replay:
                         "unclear", "An added line equals its neighbour in new_string, but not in the file."
                     )
 
-    def _check_moves(self) -> None:
+    def _check_moved_lines_unique(self) -> None:
         """Raise `UnclearEdit` if lines are moved and several equal lines could be the moved one."""
         touched = [number for number, op in enumerate(self.ops) if op.kind != "keep"]
         dropped = {self.old[op.old] for op in self.ops if op.kind == "drop"}

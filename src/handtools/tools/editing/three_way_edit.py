@@ -148,7 +148,7 @@ def _merge_into_file_lines(old: list[str], there: list[str], new: list[str]) -> 
         ours_end = ours_at + region.ours.count("\n")
         theirs_end = theirs_at + region.theirs.count("\n")
         settled = three_way_merge.agreed_text(region)
-        if settled is None and not _is_version(region, known):
+        if settled is None and not _is_earlier_version(region, known):
             return None
         if settled is None:
             tier = "an earlier version of the change"
@@ -160,7 +160,7 @@ def _merge_into_file_lines(old: list[str], there: list[str], new: list[str]) -> 
     return _Merged(rows, tier)
 
 
-def _is_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
+def _is_earlier_version(region: three_way_merge.MergeRegion, known: set[str]) -> bool:
     """Whether most words that the file adds to the old text are also added by the new text.
 
     They must share whole added lines too, since any two texts about the same thing share a few words.
@@ -199,7 +199,7 @@ def _is_only_place(line_index: LineIndex, old: list[str], excerpt: Excerpt, tier
         line_index.lines_without_ends[: excerpt.line - 1],
         line_index.lines_without_ends[excerpt.end_line :],
     )
-    return not any(_has_block(rows, same) for rows in (above, below))
+    return not any(_has_similar_block(rows, same) for rows in (above, below))
 
 
 def _common_lines(old: list[str], there: list[str]) -> list[str]:
@@ -212,7 +212,7 @@ def _common_lines(old: list[str], there: list[str]) -> list[str]:
     return same
 
 
-def _has_block(rows: list[str], same: list[str]) -> bool:
+def _has_similar_block(rows: list[str], same: list[str]) -> bool:
     """Whether half of the lines in `same` also occur in `rows`, close together."""
     wanted = set(same)
     found = [index for index, row in enumerate(rows) if row.rstrip(BLANKS) in wanted]

@@ -158,10 +158,10 @@ def _last_folded_line(lines: Sequence[str], symbol: OutlineSymbol) -> int:
 
 
 def _rows_text(lines: Sequence[str], symbols: Sequence[OutlineSymbol]) -> str:
-    return "\n".join(_row(lines, head) for head in symbols)
+    return "\n".join(_symbol_row(lines, head) for head in symbols)
 
 
-def _row(lines: Sequence[str], symbol: OutlineSymbol) -> str:
+def _symbol_row(lines: Sequence[str], symbol: OutlineSymbol) -> str:
     text = without_line_ending(lines[symbol.line - 1]).rstrip() if symbol.line <= len(lines) else ""
     span = (
         f"{symbol.start_line}-{symbol.end_line}"

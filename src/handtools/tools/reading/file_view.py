@@ -168,7 +168,9 @@ class FileViewRequest:
         )
         if len(data) > WHOLE_TEXT_BYTES:
             return await (
-                self._large_media(binary=binary) if binary or shown_as_such else self._large_text_view()
+                self._large_media_view(binary=binary)
+                if binary or shown_as_such
+                else self._large_text_view()
             )
         if binary or shown_as_such:
             return await self._media_view(data)
@@ -195,11 +197,11 @@ class FileViewRequest:
         if self.target_spec.symbol or long or self.view in {"outline", "fold"}:
             outline = await self.ctx.syntax.outline(path, data)
             if self.target_spec.symbol:
-                return self._symbol_view(facts, lines, _outline_or_error(outline, path))
+                return self._symbol_view(facts, lines, _require_outline(outline, path))
             if self.view == "fold":
-                return self._folded_view(facts, lines, _outline_or_error(outline, path))
+                return self._folded_view(facts, lines, _require_outline(outline, path))
             if self.view == "outline" or (outline and outline.symbols):
-                return self._outline_view(facts, lines, _outline_or_error(outline, path))
+                return self._outline_view(facts, lines, _require_outline(outline, path))
         return self._lines_view(facts, lines)
 
     @property
@@ -331,7 +333,7 @@ class FileViewRequest:
         part = _with_facts(shown.facts, left_out=left_out, clipped=clipped)
         return FileViewResult(shown.text + note, part, images[:MAX_RESULT_IMAGES])
 
-    async def _large_media(self, *, binary: bool) -> FileViewResult:
+    async def _large_media_view(self, *, binary: bool) -> FileViewResult:
         data = await self.ctx.files.read(self.target_spec.path, size=MEDIA_BYTES + 1)
         if len(data) > MEDIA_BYTES and not binary:
             return await self._large_text_view()
@@ -446,7 +448,7 @@ def _lines_not_shown(first: int, end: int, total: int) -> str:
     return ", ".join(f"lines {start}-{last}" for start, last in gaps if start <= last)
 
 
-def _outline_or_error(outline: Outline | None, path: str) -> Outline:
+def _require_outline(outline: Outline | None, path: str) -> Outline:
     if outline is None:
         hint = "Read it as text, with start_line and end_line."
         message = f"`{path}` can't be parsed: its language is not supported, or the parser failed."
@@ -456,10 +458,10 @@ def _outline_or_error(outline: Outline | None, path: str) -> Outline:
 
 def flatten_outline(outline: Outline) -> list[OutlineSymbol]:
     """Convert an outline to a flat list of symbols for the views."""
-    return [_outline_head(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
+    return [_outline_symbol(len(way) - 1, way[-1]) for way in symbol_chains(outline.symbols)]
 
 
-def _outline_head(depth: int, symbol: Symbol) -> OutlineSymbol:
+def _outline_symbol(depth: int, symbol: Symbol) -> OutlineSymbol:
     foldable = symbol.kind not in _UNFOLDED_KINDS and not (
         symbol.kind in {"key", "element", "heading"} and symbol.children
     )

@@ -54,7 +54,7 @@ def rank_definitions_by_mentions(
     homes: dict[str, list[str]] = {}
     for one in sorted(definitions, key=lambda one: (one.path, one.line)):
         homes.setdefault(_last_name_part(one.name), []).append(one.path)
-    links = _links(homes, mentions)
+    links = _mention_links(homes, mentions)
     weights = _file_pageranks(sorted(mentions), links)
     scores: dict[tuple[str, str], float] = {}
     for path in sorted(links):
@@ -62,11 +62,11 @@ def rank_definitions_by_mentions(
             scores[home, name] = scores.get((home, name), 0.0) + weights[path] * strength
     return sorted(
         definitions,
-        key=lambda one: (-_score(one, scores), one.path, one.line, one.name, one.head),
+        key=lambda one: (-_definition_score(one, scores), one.path, one.line, one.name, one.head),
     )
 
 
-def _score(definition: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
+def _definition_score(definition: MappedDefinition, scores: Mapping[tuple[str, str], float]) -> float:
     score = scores.get((definition.path, _last_name_part(definition.name)), 0.0)
     return score if _last_name_part(definition.name) == definition.name else score * _MEMBER
 
@@ -101,7 +101,9 @@ MentionLinks = dict[str, dict[tuple[str, str], float]]
 """By file: the weight of each (name, defining file) that the file mentions."""
 
 
-def _links(homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[str]]) -> MentionLinks:
+def _mention_links(
+    homes: Mapping[str, Sequence[str]], mentions: Mapping[str, Counter[str]]
+) -> MentionLinks:
     links: MentionLinks = {}
     for path in sorted(mentions):
         found = links.setdefault(path, {})

@@ -83,7 +83,7 @@ def has_definition(lines: Sequence[MatchedLine]) -> bool:
         (text, start, end)
         for text, spans in lines
         for start, end in spans
-        if not start or _ends_introduction(text[start - 1]) or not text[start:end].isidentifier()
+        if not start or _can_precede_name(text[start - 1]) or not text[start:end].isidentifier()
     ]
     if not open_ones:
         return False
@@ -92,7 +92,7 @@ def has_definition(lines: Sequence[MatchedLine]) -> bool:
     return any(_is_definition_match(text, start, end, words) for text, start, end in open_ones)
 
 
-def _ends_introduction(sign: str) -> bool:
+def _can_precede_name(sign: str) -> bool:
     return sign in _CLOSING or sign.isspace()
 
 
@@ -101,7 +101,7 @@ def _is_definition_match(text: str, start: int, end: int, words: Sequence[str]) 
         return True
     if not text[start:end].isidentifier() and _BEGINS_WITH_WORD.match(text[start : min(end, start + 200)]):
         return True
-    fits = start and _ends_introduction(text[start - 1]) and any(word in text for word in words)
+    fits = start and _can_precede_name(text[start - 1]) and any(word in text for word in words)
     return bool(fits and _INTRODUCES.search(text[max(start - 200, 0) : start]))
 
 
@@ -251,7 +251,7 @@ async def hits_in_context(
         for hit in of_file:
             symbols = enclosing_symbols(outline.symbols, hit.line) if outline else ()
             if symbols != last_symbols:
-                last_symbols, crumbs = symbols, _breadcrumbs(symbols)
+                last_symbols, crumbs = symbols, _breadcrumb_text(symbols)
             shown_hits.append(HitInContext(hit, symbols, _render_hit(hit, crumbs, lines, context)))
     return shown_hits
 
@@ -285,7 +285,7 @@ def _smaller_selections(shown_hits: Sequence[HitInContext]) -> Iterator[Sequence
         yield bare[:count]
 
 
-def _breadcrumbs(symbols: Sequence[Symbol]) -> str:
+def _breadcrumb_text(symbols: Sequence[Symbol]) -> str:
     return " › ".join([f"{symbol.name} {symbol.start_line}-{symbol.end_line}" for symbol in symbols])
 
 
@@ -363,7 +363,7 @@ async def why_no_hits(search: Search, query: HitQuery) -> list[str]:
     if query.shape:
         return []
     if kind is not None:
-        others = await _hits_elsewhere(
+        others = await _sentences_about_other_hits(
             search, patterns, scope, f"that the parser does not classify as a {kind} (kind)"
         )
         if others:
@@ -379,11 +379,11 @@ async def why_no_hits(search: Search, query: HitQuery) -> list[str]:
     notes = []
     for where, (other, there) in wider.items():
         if (other, there) != (patterns, scope):
-            notes += await _hits_elsewhere(search, other, there, where)
+            notes += await _sentences_about_other_hits(search, other, there, where)
     return notes
 
 
-async def _hits_elsewhere(
+async def _sentences_about_other_hits(
     search: Search, patterns: SearchPatterns, scope: SearchScope, where: str
 ) -> list[str]:
     found = await search.hits(

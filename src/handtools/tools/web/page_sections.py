@@ -89,7 +89,7 @@ def table_of_contents(text: str, sections: Sequence[Section], *, most: int) -> s
         if len(rows) <= most:
             break
         rows = [section for section in sections if section.level <= deepest]
-    shown = [_row(text, section) for section in rows[:most]]
+    shown = [_contents_row(text, section) for section in rows[:most]]
     left = len(sections) - len(shown)
     return "\n".join([*shown, *([f"… and {left} more"] if left else [])])
 
@@ -134,7 +134,7 @@ def estimate_page_tokens(text: str) -> int:
 
 def page_cursor(text: str, offset: int) -> str:
     """Make the cursor for continuing this text at an offset; it contains a digest of the text."""
-    return f"{offset}.{_digest(text)}"
+    return f"{offset}.{_text_digest(text)}"
 
 
 def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
@@ -145,7 +145,7 @@ def parse_page_cursor(text: str, given: str) -> tuple[int, bool]:
     match = _CURSOR.fullmatch(given.strip())
     if match is None:
         raise ValueError("this is not a cursor from a previous page")
-    return min(int(match[1]), len(text)), match[2] == _digest(text)
+    return min(int(match[1]), len(text)), match[2] == _text_digest(text)
 
 
 def _headings(text: str) -> Iterator[tuple[int, str, int]]:
@@ -177,7 +177,7 @@ def _section_title_per_line(lines: Sequence[str]) -> list[str]:
     return titles
 
 
-def _row(text: str, section: Section) -> str:
+def _contents_row(text: str, section: Section) -> str:
     tokens = estimate_page_tokens(text[section.start : section.end])
     return f"{'  ' * (section.level - 1)}- {section.title} ({tokens:,} tokens)"
 
@@ -186,7 +186,7 @@ def _normalized_title(title: str) -> str:
     return " ".join(re.sub(r"[`*_¶§#]", "", title).casefold().split())
 
 
-def _digest(text: str) -> str:
+def _text_digest(text: str) -> str:
     seen = hashlib.sha256()
     for at in range(0, len(text), _PIECE):
         seen.update(text[at : at + _PIECE].encode("utf-8", "surrogatepass"))
