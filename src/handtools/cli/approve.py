@@ -52,7 +52,7 @@ def pending(
             for approval in waiting:
                 print_json(asdict(approval))
         elif waiting:
-            _print_waiting(record, waiting)
+            _print_pending_calls(record, waiting)
         else:
             print_remark("No calls are waiting for approval.")
 
@@ -97,10 +97,10 @@ def deny(
 
 def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bool, as_json: bool) -> None:
     with open_toolbox_at(workspace, plugins=True) as (toolbox, record):
-        call_id = record.find_call_id(name) if name is not None else _only_waiting(record)
-        kept = _waiting_call(record, call_id)
+        call_id = record.find_call_id(name) if name is not None else _id_of_only_pending_call(record)
+        kept = _pending_call(record, call_id)
         asked = kept.approval
-        out_of_reach = reply.allow and _is_out_of_reach(record, kept)
+        out_of_reach = reply.allow and _is_job_of_other_process(record, kept)
         if out_of_reach and reply.remember == "once":
             short = record.calls.short(call_id)
             again = record.suggested_command("approve", short, "--remember", "session")
@@ -119,7 +119,7 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
             step = f"To deny it: {record.suggested_command('deny', record.calls.short(call_id))}"
             raise CliCommandError("The call is still waiting for approval.", step)
         if out_of_reach:
-            reply = _store_for_next_call(record, kept, reply)
+            reply = _store_approval_for_next_call(record, kept, reply)
         streamed = None if as_json else stream_output(toolbox, kept.call.tool)
         result = toolbox.resume(call_id, replace(reply, fingerprint=asked.fingerprint))
         refused = not reply.allow and result.status == "denied"
@@ -133,14 +133,14 @@ def _answer_call(workspace: Path, name: str | None, reply: Reply, *, is_sure: bo
     raise typer.Exit(0 if refused else exit_code(result))
 
 
-def _is_out_of_reach(journal: WorkspaceJournal, pending: "PendingCall") -> bool:
+def _is_job_of_other_process(journal: WorkspaceJournal, pending: "PendingCall") -> bool:
     """Whether a call is about a background job, and the agent's process that runs it is not waiting."""
     waited_for = journal.journal.answers.calls_with_waiting_process()
     about_job = pending.call.tool == "jobs" or starts_job(pending.call.tool, pending.call.args)
     return about_job and pending.call.id not in waited_for
 
 
-def _store_for_next_call(journal: WorkspaceJournal, pending: "PendingCall", reply: Reply) -> Reply:
+def _store_approval_for_next_call(journal: WorkspaceJournal, pending: "PendingCall", reply: Reply) -> Reply:
     """Store an approval for when the agent repeats the call.
 
     Returns the reply that ends this call without running it.
@@ -151,7 +151,7 @@ def _store_for_next_call(journal: WorkspaceJournal, pending: "PendingCall", repl
     return Reply(allow=False, message="The call is allowed now: send it again.")
 
 
-def _only_waiting(journal: WorkspaceJournal) -> str:
+def _id_of_only_pending_call(journal: WorkspaceJournal) -> str:
     """The id of the only pending call; raises `CliCommandError` if there are none or several."""
     waiting = journal.calls.waiting()
     if not waiting:
@@ -164,7 +164,7 @@ def _only_waiting(journal: WorkspaceJournal) -> str:
     return waiting[0].call_id
 
 
-def _waiting_call(journal: WorkspaceJournal, call_id: str) -> "PendingCall":
+def _pending_call(journal: WorkspaceJournal, call_id: str) -> "PendingCall":
     kept = journal.calls.suspended(call_id)
     if kept is None:
         logged = journal.calls.find(call_id)
@@ -176,7 +176,7 @@ def _waiting_call(journal: WorkspaceJournal, call_id: str) -> "PendingCall":
     return kept
 
 
-def _print_waiting(journal: WorkspaceJournal, pending_approvals: list[Approval]) -> None:
+def _print_pending_calls(journal: WorkspaceJournal, pending_approvals: list[Approval]) -> None:
     rows = make_plain_table("CALL", "REQUEST", "REASON")
     for approval in pending_approvals:
         short = journal.calls.short(approval.call_id)

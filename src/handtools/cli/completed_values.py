@@ -14,7 +14,7 @@ MAX_COMPLETIONS = 50
 
 def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The newest calls, each with its tool and status."""
-    return _from_journal(
+    return _completions_from_journal(
         ctx,
         incomplete,
         lambda record: (
@@ -26,7 +26,7 @@ def complete_call_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
 
 def complete_waiting_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The calls that wait for approval."""
-    return _from_journal(
+    return _completions_from_journal(
         ctx,
         incomplete,
         lambda record: (
@@ -37,7 +37,7 @@ def complete_waiting_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str,
 
 def complete_sessions(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The sessions, most recently active first."""
-    return _from_journal(
+    return _completions_from_journal(
         ctx,
         incomplete,
         lambda record: (
@@ -55,7 +55,7 @@ def complete_changed_paths(ctx: typer.Context, incomplete: str) -> list[tuple[st
                 if "folder" not in {side.kind for side in (touch.before, touch.after) if side}:
                     yield touch.path, ""
 
-    return _from_journal(ctx, incomplete, found)
+    return _completions_from_journal(ctx, incomplete, found)
 
 
 def complete_ids_and_paths(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def complete_tools(incomplete: str) -> list[str]:
     return sorted(name for name in EVERYTHING if name.startswith(incomplete))
 
 
-def _from_journal(
+def _completions_from_journal(
     ctx: typer.Context,
     incomplete: str,
     find: "Callable[[WorkspaceJournal], Iterable[tuple[str, str]]]",

@@ -73,11 +73,11 @@ def config(
         case ConfigAction.schema:
             _print_schema(as_json=as_json)
         case ConfigAction.edit:
-            _edit(workspace, as_json=as_json)
+            _edit_config_file(workspace, as_json=as_json)
         case ConfigAction.check:
-            _check(workspace, as_json=as_json)
+            _check_config_files(workspace, as_json=as_json)
         case ConfigAction.explain:
-            _explain(workspace, key, as_json=as_json)
+            _explain_key(workspace, key, as_json=as_json)
         case ConfigAction.show:
             _print_settings(workspace, every=every, as_json=as_json)
 
@@ -96,7 +96,7 @@ def _print_settings(workspace: Path, *, every: bool, as_json: bool) -> None:
     rows = [row for row in settings_in_force(found) if every or row.origins or row.variable or row.ignored]
     if as_json:
         for row in rows:
-            print_json(_as_json(row))
+            print_json(_setting_to_json(row))
         return
     if rows:
         table = make_plain_table("KEY", "VALUE", "FROM")
@@ -105,13 +105,13 @@ def _print_settings(workspace: Path, *, every: bool, as_json: bool) -> None:
         stdout_console().print(table)
     print_remark(
         *([""] if rows else ["Nothing is configured; all settings have their defaults."]),
-        *_source_files_line(found),
+        *_source_file_lines(found),
     )
     print_remark(*found.ignored)
     print_remark("Next: handtools config explain KEY   handtools config show --all")
 
 
-def _check(workspace: Path, *, as_json: bool) -> None:
+def _check_config_files(workspace: Path, *, as_json: bool) -> None:
     from handtools.configuration import load_configuration, policy_of_config_file
     from handtools.configuration.schema import BadConfigFile, ConfigProblem
     from handtools.core.errors import UsageError
@@ -151,7 +151,7 @@ def _check(workspace: Path, *, as_json: bool) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _edit(workspace: Path, *, as_json: bool) -> None:
+def _edit_config_file(workspace: Path, *, as_json: bool) -> None:
     file = own_config_file()
     if as_json:
         print_json({"file": str(file), "exists": file.exists()})
@@ -163,7 +163,7 @@ def _edit(workspace: Path, *, as_json: bool) -> None:
     if not file.exists():
         write_config_file(file, commented_template())
     click.edit(filename=str(file))
-    _check(workspace, as_json=False)
+    _check_config_files(workspace, as_json=False)
 
 
 def own_config_file() -> Path:
@@ -224,7 +224,7 @@ def commented_template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
+def _explain_key(workspace: Path, name: str | None, *, as_json: bool) -> None:
     from difflib import get_close_matches
 
     from handtools.configuration import load_configuration
@@ -248,7 +248,7 @@ def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
             "default": key.facts.default,
             "project": key.facts.project or "ignored",
         }
-        print_json(about | (_as_json(row) if row else {}))
+        print_json(about | (_setting_to_json(row) if row else {}))
         return
     facts = {
         "key": name,
@@ -266,7 +266,7 @@ def _explain(workspace: Path, name: str | None, *, as_json: bool) -> None:
             stdout_console().print(f"{word:<13}{with_visible_characters(told)}", soft_wrap=True)
 
 
-def _as_json(setting: "SettingInForce") -> dict[str, Any]:
+def _setting_to_json(setting: "SettingInForce") -> dict[str, Any]:
     return {
         "key": setting.key.name,
         "value": setting.value,
@@ -294,6 +294,6 @@ def _origin_in_words(setting: "SettingInForce") -> str:
     return ", ".join(f"{origin}{' (project)' * origin.project}" for origin in setting.origins) or "built in"
 
 
-def _source_files_line(configuration: "Configuration") -> list[str]:
+def _source_file_lines(configuration: "Configuration") -> list[str]:
     named = [str(source.file) for source in configuration.sources]
     return [f"Read: {', '.join(named)}"] if named else []

@@ -62,7 +62,7 @@ def diff(
     Example: handtools diff --stat
     """
     with open_journal_at(workspace) as record:
-        subject, touches = _chosen_touches(record, name, session)
+        subject, touches = _label_and_chosen_touches(record, name, session)
         if stat:
             _print_stat(record, subject, touches, as_json=as_json)
             return
@@ -75,7 +75,7 @@ def diff(
         elif text:
             print_diff(text, to_apply=True)
         else:
-            print_remark(_nothing_stands(record, subject))
+            print_remark(_no_changes_text(record, subject))
 
 
 def _print_stat(
@@ -91,7 +91,7 @@ def _print_stat(
         )
         return
     if not rows:
-        print_remark(_nothing_stands(journal, subject))
+        print_remark(_no_changes_text(journal, subject))
         return
     from rich.text import Text
 
@@ -110,7 +110,7 @@ def _print_stat(
     console.print(f"{number_with_noun(len(rows), 'file')}, {lines}")
 
 
-def _nothing_stands(journal: WorkspaceJournal, subject: str) -> str:
+def _no_changes_text(journal: WorkspaceJournal, subject: str) -> str:
     return f"No changes by {subject}, or all were undone. Next: {journal.suggested_command('log')}"
 
 
@@ -127,7 +127,7 @@ def line_counts(change: "Change") -> tuple[int, int] | tuple[None, None]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
-def _chosen_touches(
+def _label_and_chosen_touches(
     journal: WorkspaceJournal, name: str | None, session: str | None
 ) -> tuple[str, list["RecordedTouch"]]:
     """Find the recorded file changes to show, oldest first; return a label for them and the changes.
@@ -142,10 +142,10 @@ def _chosen_touches(
             raise CliCommandError(
                 "No changes are recorded.", f"`{journal.suggested_command('log')}` lists the calls."
             )
-        return f"session {session}", _standing_touches(journal.entries.selected("session", session))
-    path = _recorded_path(journal, name)
+        return f"session {session}", _touches_not_undone(journal.entries.selected("session", session))
+    path = _recorded_path_or_none(journal, name)
     if path is not None:
-        return f"the calls on {path}", _standing_touches(journal.entries.selected("path", path))
+        return f"the calls on {path}", _touches_not_undone(journal.entries.selected("path", path))
     if not journal.journal.calls_named(name) and not is_change_number(name):
         step = f"`{journal.suggested_command('log')}` lists the calls."
         raise CliCommandError(f"`{name}` is neither a recorded call nor a path that one changed.", step)
@@ -153,12 +153,12 @@ def _chosen_touches(
     return f"call {journal.calls.short(call_id)}", file_changes_of_call(journal, call_id)
 
 
-def _standing_touches(touches: list["RecordedTouch"]) -> list["RecordedTouch"]:
+def _touches_not_undone(touches: list["RecordedTouch"]) -> list["RecordedTouch"]:
     """The changes that were not undone, oldest first, from a list that is newest first."""
     return [t for t in touches[::-1] if t.kind == "change" and t.reverted_by is None]
 
 
-def _recorded_path(journal: WorkspaceJournal, name: str) -> str | None:
+def _recorded_path_or_none(journal: WorkspaceJournal, name: str) -> str | None:
     """The workspace-relative path that the argument names, or None if no recorded call changed it."""
     try:
         path = journal.files.locate(name)

@@ -40,15 +40,15 @@ class DoctorCheckResult:
     step: str = ""
 
 
-def _ok(name: str, told: str, step: str = "") -> DoctorCheckResult:
+def _ok_result(name: str, told: str, step: str = "") -> DoctorCheckResult:
     return DoctorCheckResult(name, "ok", told, step)
 
 
-def _missing(name: str, told: str, step: str = "") -> DoctorCheckResult:
+def _missing_result(name: str, told: str, step: str = "") -> DoctorCheckResult:
     return DoctorCheckResult(name, "missing", told, step)
 
 
-def _broken(name: str, told: str, step: str) -> DoctorCheckResult:
+def _broken_result(name: str, told: str, step: str) -> DoctorCheckResult:
     return DoctorCheckResult(name, "broken", told, step)
 
 
@@ -64,11 +64,13 @@ def machine_checks(root: Path, *, deep: bool) -> Iterator[DoctorCheckResult]:
     try:
         state = state_folder(root)
     except HostError as failure:
-        yield _broken("state", str(failure), "No calls run until this is fixed: they can't be recorded.")
+        yield _broken_result(
+            "state", str(failure), "No calls run until this is fixed: they can't be recorded."
+        )
         yield from _check_programs(root)
         return
-    yield _ok("state", f"{state}, {format_size(bytes_below(state))}")
-    yield from _configuration_checks(root)
+    yield _ok_result("state", f"{state}, {format_size(bytes_below(state))}")
+    yield from _check_configuration(root)
     yield from _check_journal(root, state, deep=deep)
     yield _check_overlay_capture(root, state)
     yield from _check_kernel(root, state)
@@ -84,8 +86,8 @@ def _check_workspace(root: Path) -> DoctorCheckResult:
     real = root.resolve()
     told = f"{real}, {filesystem_type(real) or 'file system unknown'}"
     if os.access(real, os.W_OK):
-        return _ok("workspace", told)
-    return _missing("workspace", f"{told}; it is not writable", "Files can be read but not changed.")
+        return _ok_result("workspace", told)
+    return _missing_result("workspace", f"{told}; it is not writable", "Files can be read but not changed.")
 
 
 def _check_installation(root: Path) -> Iterator[DoctorCheckResult]:
@@ -97,7 +99,7 @@ def _check_installation(root: Path) -> Iterator[DoctorCheckResult]:
             f"handtools is installed inside the workspace ({', '.join(folders)}), where its code can change"
         )
         held = f"{told}; it is read-only for commands in bubblewrap, and tools need approval to change it"
-        yield _missing(
+        yield _missing_result(
             "installation", held, "Install it outside the workspace: `uv tool install handtools`."
         )
 
@@ -105,23 +107,23 @@ def _check_installation(root: Path) -> Iterator[DoctorCheckResult]:
 SHOWN_HIDDEN_PROGRAMS = 6
 
 
-def _configuration_checks(root: Path) -> Iterator[DoctorCheckResult]:
+def _check_configuration(root: Path) -> Iterator[DoctorCheckResult]:
     """Report the configuration files in force, the policy, and programs on PATH that commands can't see."""
     from handtools.configuration import load_configuration
 
     try:
         found = load_configuration(root)
     except UsageError as problem:
-        yield _broken("configuration", str(problem), "No calls run until this is fixed.")
+        yield _broken_result("configuration", str(problem), "No calls run until this is fixed.")
         return
-    yield _ok("settings", _settings_in_words(found))
-    yield _ok("policy", _policy_in_words(found))
+    yield _ok_result("settings", _settings_in_words(found))
+    yield _ok_result("policy", _policy_in_words(found))
     projects = [str(source.file) for source in found.sources if source.project]
     if projects:
         state: CheckState = "missing" if found.ignored else "ok"
         told = " ".join(found.ignored) or f"{', '.join(projects)} tightens both"
         yield DoctorCheckResult("project", state, told)
-    yield from _search_path(root, found)
+    yield from _check_search_path(root, found)
 
 
 def _settings_in_words(configuration: "Configuration") -> str:
@@ -171,36 +173,36 @@ def _policy_in_words(configuration: "Configuration") -> str:
     return "; ".join([*told, f"unattended: {policy.unattended}"])
 
 
-def _search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorCheckResult]:
+def _check_search_path(root: Path, configuration: "Configuration") -> Iterator[DoctorCheckResult]:
     """Run a command to compare the programs on PATH with those that commands can see."""
     from handtools.host.sandbox.environment_variables import command_environment
     from handtools.host.workspace_folders import state_folder
 
     environment = command_environment({}, frozenset(), terminal=False, path=configuration.settings.path)
     folders = list(dict.fromkeys(filter(None, environment["PATH"].split(os.pathsep))))
-    yield _ok("PATH", os.pathsep.join(folders))
+    yield _ok_result("PATH", os.pathsep.join(folders))
     try:
         # A temporary state folder, so that the check leaves nothing behind.
         with tempfile.TemporaryDirectory(dir=state_folder(root), ignore_cleanup_errors=True) as state:
-            seen = _programs_in_a_command(root, configuration, state)
+            seen = _program_names_seen_by_command(root, configuration, state)
     except HostError as failure:
-        yield _broken("PATH in commands", str(failure), "No commands run until this is fixed.")
+        yield _broken_result("PATH in commands", str(failure), "No commands run until this is fixed.")
         return
     for folder in folders:
-        there = set(_programs_in(folder))
+        there = set(_program_names_in_folder(folder))
         hidden = sorted(there - seen.get(folder, set()))
         if hidden:
             more = f" and {len(hidden) - SHOWN_HIDDEN_PROGRAMS:,} more"
             named = ", ".join(hidden[:SHOWN_HIDDEN_PROGRAMS])
             told = f"{folder}: commands can't see {len(hidden):,} of {len(there):,} programs: {named}"
-            yield _missing(
+            yield _missing_result(
                 "hidden from commands",
                 told + (more if len(hidden) > SHOWN_HIDDEN_PROGRAMS else ""),
                 "Add the folder, or the targets of its symlinks, to `readable`: `handtools config edit`.",
             )
 
 
-def _programs_in(folder: str) -> Iterator[str]:
+def _program_names_in_folder(folder: str) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if os.path.isfile(entry.path) and os.access(entry.path, os.X_OK):
@@ -215,7 +217,9 @@ done; done
 """
 
 
-def _programs_in_a_command(root: Path, configuration: "Configuration", state: str) -> dict[str, set[str]]:
+def _program_names_seen_by_command(
+    root: Path, configuration: "Configuration", state: str
+) -> dict[str, set[str]]:
     """The names of the programs that a command finds in each folder on its PATH."""
     from functools import partial
 
@@ -257,36 +261,38 @@ def _check_journal(root: Path, state: Path, *, deep: bool) -> Iterator[DoctorChe
 
     file = state / JOURNAL_NAME
     if not file.exists():
-        yield _ok("journal", "nothing is recorded yet")
+        yield _ok_result("journal", "nothing is recorded yet")
         return
     journal = local_workspace(root).journal
     try:
         newest = journal.calls.page(limit=1)
         interrupted, waiting = journal.entries.open(), journal.calls.waiting()
     except HostError as failure:
-        yield _broken("journal", str(failure), f"Inspect {state}.")
+        yield _broken_result("journal", str(failure), f"Inspect {state}.")
         return
     finally:
         journal.close()
     if journal.healed:
-        yield _broken("journal", journal.healed, "Nothing to do: new calls are recorded again.")
+        yield _broken_result("journal", journal.healed, "Nothing to do: new calls are recorded again.")
         return
-    yield _check_pages(file, newest[0].seq if newest else 0, deep=deep)
+    yield _check_journal_pages(file, newest[0].seq if newest else 0, deep=deep)
     if interrupted:
         told = f"interrupted or running changes: {len(interrupted)}"
-        yield _ok("recovery", f"{told}; the next call completes or reverts interrupted changes")
+        yield _ok_result("recovery", f"{told}; the next call completes or reverts interrupted changes")
     if waiting:
-        yield _ok("approvals", f"calls waiting for approval: {len(waiting)}", "handtools pending")
+        yield _ok_result("approvals", f"calls waiting for approval: {len(waiting)}", "handtools pending")
     for kept in sorted(state.glob(f"{JOURNAL_NAME}.damaged-*[0-9]")):
-        yield _ok("old journal", f"{kept} was damaged and set aside", "Delete it if you don't need it.")
+        yield _ok_result(
+            "old journal", f"{kept} was damaged and set aside", "Delete it if you don't need it."
+        )
 
 
-def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
+def _check_journal_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     """Check the journal database with SQLite's `quick_check`; skip a large file unless `deep` is set."""
     size = file.stat().st_size
     told = f"{calls:,} calls, {format_size(size)}"
     if size > JOURNAL_FULL_CHECK_BYTES and not deep:
-        return _ok("journal", f"{told}; opened, pages not checked", "handtools doctor --deep")
+        return _ok_result("journal", f"{told}; opened, pages not checked", "handtools doctor --deep")
     try:
         connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
         try:
@@ -296,9 +302,9 @@ def _check_pages(file: Path, calls: int, *, deep: bool) -> DoctorCheckResult:
     except sqlite3.Error as failure:
         problem = str(failure)
     if problem == "ok":
-        return _ok("journal", f"{told}, all pages checked")
+        return _ok_result("journal", f"{told}, all pages checked")
     step = f"Move {file} away. Your files are not affected, and a new journal is started."
-    return _broken("journal", f"{told}: {problem}", step)
+    return _broken_result("journal", f"{told}: {problem}", step)
 
 
 def _check_kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
@@ -306,10 +312,10 @@ def _check_kernel(root: Path, state: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.linux_feature_fallbacks import SYSTEM_PARTS
 
     if syscalls.has_openat2():
-        yield _ok("openat2", "the kernel keeps paths inside the workspace")
+        yield _ok_result("openat2", "the kernel keeps paths inside the workspace")
     for part in SYSTEM_PARTS:
         if part.is_missing is not None and part.is_missing():
-            yield _missing(part.name, part.sentence)
+            yield _missing_result(part.name, part.sentence)
     elsewhere = root.stat().st_dev != state.stat().st_dev
     where = " (tried in the state folder, on another file system)" if elsewhere else ""
     with tempfile.TemporaryDirectory(dir=state) as folder:
@@ -338,9 +344,11 @@ def _check_overlay_capture(root: Path, state: Path) -> DoctorCheckResult:
 
     why = overlay_problem(root, FolderBackups(backups_folder(root, state)))
     if not why:
-        return _ok("capture", "overlay: all changes of a command are checked before they are applied")
+        return _ok_result(
+            "capture", "overlay: all changes of a command are checked before they are applied"
+        )
     told = f"{why} Instead, the workspace is compared before and after, and jobs are not captured."
-    return _missing("capture", told, "Allow user namespaces, or keep the state on this file system.")
+    return _missing_result("capture", told, "Allow user namespaces, or keep the state on this file system.")
 
 
 def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
@@ -351,10 +359,10 @@ def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
 
     forget_passed_probes()
     try:
-        choice = choose_runner(wanted=_wanted_runner(root), root=root)
+        choice = choose_runner(wanted=_configured_runner_name(root), root=root)
     except HostError as failure:
-        step = f"No commands run until this is fixed. {_rename_runner_step()}"
-        yield _broken("sandbox", str(failure), step)
+        step = f"No commands run until this is fixed. {_step_to_change_runner()}"
+        yield _broken_result("sandbox", str(failure), step)
         yield _check_container_runner()
         return
     step = "Install bubblewrap, or allow user namespaces."
@@ -370,11 +378,11 @@ def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
     for passed in choice.skipped_runners:
         if passed.name == "container":
             continue  # it has its own check
-        yield _missing(f"not {passed.name}", passed.reason)
+        yield _missing_result(f"not {passed.name}", passed.reason)
     yield _check_container_runner()
 
 
-def _wanted_runner(root: Path) -> str:
+def _configured_runner_name(root: Path) -> str:
     """The runner set in the environment or the settings; empty to use the strongest one available."""
     from handtools.configuration import load_configuration
     from handtools.toolbox import RUNNER_VARIABLE
@@ -385,7 +393,7 @@ def _wanted_runner(root: Path) -> str:
         return ""
 
 
-def _rename_runner_step() -> str:
+def _step_to_change_runner() -> str:
     from handtools.toolbox import RUNNER_VARIABLE
 
     if os.environ.get(RUNNER_VARIABLE):
@@ -400,11 +408,11 @@ def _check_container_runner() -> DoctorCheckResult:
     runner = ContainerRunner()
     problem = runner.unavailable_reason()
     if problem:
-        return _missing("container", problem, "Optional: only needed for --runner container.")
+        return _missing_result("container", problem, "Optional: only needed for --runner container.")
     capture = (
         "overlay" if runner.can_mount_overlay else "comparing before and after, and writes happen in place"
     )
-    return _ok("container", f"works with {runner.image}; changes are captured by {capture}")
+    return _ok_result("container", f"works with {runner.image}; changes are captured by {capture}")
 
 
 def _check_web() -> DoctorCheckResult:
@@ -413,33 +421,37 @@ def _check_web() -> DoctorCheckResult:
     from handtools.host.web.search_engines import configured_engine
 
     if missing := LocalWeb().missing:
-        return _missing("web", "fetch and web_search are not offered", missing)
+        return _missing_result("web", "fetch and web_search are not offered", missing)
     try:
         engine = configured_engine(os.environ)
     except HostError as wrong:
-        return _broken("web", f"web_search is not offered: {wrong}", "Check the environment variables.")
+        return _broken_result(
+            "web", f"web_search is not offered: {wrong}", "Check the environment variables."
+        )
     search = f"web_search uses {engine.adapter.name}" if engine else "no search engine is configured"
-    return _ok("web", f"fetch; {search}")
+    return _ok_result("web", f"fetch; {search}")
 
 
 def _check_programs(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.host.search.ripgrep_process import RipgrepMissing, find_ripgrep
 
     try:
-        yield _ok("rg", find_ripgrep(root).file)
+        yield _ok_result("rg", find_ripgrep(root).file)
     except RipgrepMissing as missing:
-        yield _missing("rg", str(missing), "Searching does not work until this is fixed.")
+        yield _missing_result("rg", str(missing), "Searching does not work until this is fixed.")
     yield _check_language_servers()
 
 
 def _check_language_servers() -> DoctorCheckResult:
     from handtools.host.language.servers import LANGUAGE_SERVERS
 
-    found = [server.name for server in LANGUAGE_SERVERS if _which(server.command[0])]
+    found = [server.name for server in LANGUAGE_SERVERS if _find_program(server.command[0])]
     step = "`handtools doctor --language` shows versions, and how to install more."
     if found:
-        return _ok("servers", f"{', '.join(found)}: diagnostics after changes, and the lsp tool", step)
-    return _missing("servers", "no language server found: changes are not checked", step)
+        return _ok_result(
+            "servers", f"{', '.join(found)}: diagnostics after changes, and the lsp tool", step
+        )
+    return _missing_result("servers", "no language server found: changes are not checked", step)
 
 
 def _check_plugins() -> Iterator[DoctorCheckResult]:
@@ -453,12 +465,12 @@ def _check_plugins() -> Iterator[DoctorCheckResult]:
             continue
         package = point.dist.name if point.dist else point.value
         told = f"{point.name} ({point.value}): {type(failure).__name__}: {failure}"
-        yield _broken("plugin", told, f"Update or remove {package}.")
+        yield _broken_result("plugin", told, f"Update or remove {package}.")
     if names:
-        yield _ok("plugins", ", ".join(names))
+        yield _ok_result("plugins", ", ".join(names))
 
 
-def _which(name: str) -> str | None:
+def _find_program(name: str) -> str | None:
     """Find a program on the PATH or next to the running Python interpreter, where pip installs scripts."""
     beside = str(Path(sys.executable).parent)
     return shutil.which(name, path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
@@ -475,20 +487,20 @@ def language_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     runner = choose_runner(root=root).runner
     if not runner.confined:
-        yield _missing("sandbox", UNCONFINED_SERVERS_NOTE, "handtools doctor")
+        yield _missing_result("sandbox", UNCONFINED_SERVERS_NOTE, "handtools doctor")
     # The cache folder is never written: this only queries versions and starts no server.
     language = LocalLanguage(root, cache=root, runner=lambda: runner)
     for speaker in sorted(language.known_servers(), key=lambda each: not each.version):
         languages = ", ".join(speaker.languages)
         if speaker.program and not speaker.version:
             told = f"{languages}: {speaker.program} exists, but does not run"
-            yield _missing(speaker.name, told, speaker.install)
+            yield _missing_result(speaker.name, told, speaker.install)
         elif speaker.program:
-            yield _ok(speaker.name, f"{languages}: {speaker.version}", speaker.program)
+            yield _ok_result(speaker.name, f"{languages}: {speaker.version}", speaker.program)
         else:
-            yield _missing(speaker.name, languages, speaker.install)
+            yield _missing_result(speaker.name, languages, speaker.install)
     if os.environ.get(LANGUAGE_SWITCH_VARIABLE, "").lower() == "off":
-        yield _missing(
+        yield _missing_result(
             "switch",
             f"{LANGUAGE_SWITCH_VARIABLE} is off: no server is used",
             f"unset {LANGUAGE_SWITCH_VARIABLE}",
@@ -516,36 +528,36 @@ def mcp_checks(root: Path) -> Iterator[DoctorCheckResult]:
 
     They cover the mcp package, a test start of the MCP server, and each client's configuration.
     """
-    package = _mcp_package()
+    package = _check_mcp_package()
     yield package
     if package.state == "ok":
-        yield _server_start(root)
-        yield _text_reaches_client()
-    yield _mcp_sandbox()
-    yield from _installed_clients(root)
+        yield _check_server_start(root)
+        yield _check_text_reaches_client()
+    yield _check_mcp_sandbox()
+    yield from _check_installed_clients(root)
 
 
-def _mcp_package() -> DoctorCheckResult:
+def _check_mcp_package() -> DoctorCheckResult:
     try:
-        return _ok("mcp package", f"mcp {version('mcp')}")
+        return _ok_result("mcp package", f"mcp {version('mcp')}")
     except PackageNotFoundError:
-        return _broken("mcp package", "not installed", "pip install 'handtools-slim[mcp]'")
+        return _broken_result("mcp package", "not installed", "pip install 'handtools-slim[mcp]'")
 
 
-def _server_start(root: Path) -> DoctorCheckResult:
+def _check_server_start(root: Path) -> DoctorCheckResult:
     """Start the MCP server as a client would, list its tools, and report failure or a slow start."""
     # Clients wait for tools/list; resources/list also checks that the code that runs tools loads.
-    listed, loaded = _ask_server(root, "tools/list", "resources/list")
+    listed, loaded = _responses_of_test_server(root, "tools/list", "resources/list")
     if "tools" not in listed.result or "resources" not in loaded.result:
         said = loaded.last_words or "it printed nothing"
-        return _broken("server", f"it does not start: {said}", f"Try: handtools mcp {root}")
+        return _broken_result("server", f"it does not start: {said}", f"Try: handtools mcp {root}")
     told = f"{len(listed.result['tools'])} tools, listed after {listed.seconds:.1f} s"
     if listed.seconds > SLOW_START_SECONDS:
-        return _missing("server", f"{told}, which is slow", "Some clients wait only a few seconds.")
-    return _ok("server", told)
+        return _missing_result("server", f"{told}, which is slow", "Some clients wait only a few seconds.")
+    return _ok_result("server", told)
 
 
-def _text_reaches_client() -> DoctorCheckResult:
+def _check_text_reaches_client() -> DoctorCheckResult:
     """Start a test server and check that a `read` result has the text in every field that clients may use."""
     line = f"read by handtools doctor {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as place:
@@ -553,13 +565,15 @@ def _text_reaches_client() -> DoctorCheckResult:
         root.mkdir()
         root.joinpath("line.txt").write_text(f"{line}\n", "utf-8")
         call = {"name": "read", "arguments": {"path": "line.txt"}}
-        (read,) = _ask_server(root, "tools/call", params=call, HANDTOOLS_STATE=str(Path(place, "state")))
+        (read,) = _responses_of_test_server(
+            root, "tools/call", params=call, HANDTOOLS_STATE=str(Path(place, "state"))
+        )
     shown = [name for name in ("content", "structuredContent") if name in read.result]
     lost = [name for name in shown if line not in json.dumps(read.result[name])]
     if lost or not shown:
         told = f"a file's text is missing in {lost[0]}" if lost else f"`read` failed: {read.last_words}"
-        return _broken("text", told, "pip install --upgrade handtools, then restart the client.")
-    return _ok("text", "file text reaches the model, whichever field a client forwards")
+        return _broken_result("text", told, "pip install --upgrade handtools, then restart the client.")
+    return _ok_result("text", "file text reaches the model, whichever field a client forwards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,7 +586,7 @@ class _ServerAnswer:
     last_words: str = ""
 
 
-def _ask_server(
+def _responses_of_test_server(
     root: Path, *methods: str, params: dict[str, Any] | None = None, **environment: str
 ) -> list[_ServerAnswer]:
     """Start `handtools mcp` as a child process, send it requests over stdin, and return its responses.
@@ -618,17 +632,17 @@ def _ask_server(
     return [replace(answer, last_words=said[-1]) if said else answer for answer in answers]
 
 
-def _mcp_sandbox() -> DoctorCheckResult:
+def _check_mcp_sandbox() -> DoctorCheckResult:
     if shutil.which("bwrap"):
-        return _ok("sandbox", "commands run in bubblewrap")
-    return _missing(
+        return _ok_result("sandbox", "commands run in bubblewrap")
+    return _missing_result(
         "sandbox",
         "bubblewrap is not installed: commands are less confined; see `handtools doctor`",
         "apt install bubblewrap",
     )
 
 
-def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
+def _check_installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
     from handtools.mcp.clients.client_setup import (
         ENTRY_NAME,
         KNOWN_CLIENTS,
@@ -647,19 +661,23 @@ def _installed_clients(root: Path) -> Iterator[DoctorCheckResult]:
             continue
         if entry is None:
             continue
-        program = _program_in_entry(entry)
+        program = _program_of_server_entry(entry)
         if program and shutil.which(program) is None:
             starts = f"{file} starts {program}, which is not"
             if "/" in program:
-                yield _broken(client.title, f"{starts} installed", f"handtools install {client.name}")
+                yield _broken_result(
+                    client.title, f"{starts} installed", f"handtools install {client.name}"
+                )
             else:
-                yield _missing(client.title, f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}")
+                yield _missing_result(
+                    client.title, f"{starts} on the PATH here", f"uv tool install {ENTRY_NAME}"
+                )
         else:
             own = "; its own file and shell tools are off" if off else ""
-            yield _ok(client.title, f"set up in {file}{own}")
+            yield _ok_result(client.title, f"set up in {file}{own}")
 
 
-def _program_in_entry(entry: str) -> str:
+def _program_of_server_entry(entry: str) -> str:
     """The program that our MCP server entry starts, found by a regex in its JSON, TOML or YAML; or empty."""
     found = re.search(r'"?(?:command|cmd)"?\s*[:=]\s*\[?\s*("(?:[^"\\]|\\.)*")', entry)
     return str(json.loads(found[1])) if found else ""

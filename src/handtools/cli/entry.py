@@ -20,7 +20,7 @@ def main() -> None:
     try:
         _run()
     except FileNotFoundError:
-        if _is_here():
+        if _has_current_folder():
             raise
         sys.exit("handtools: the current folder was deleted. Change to another: cd FOLDER")
     except OSError as refused:
@@ -29,7 +29,7 @@ def main() -> None:
         sys.exit("handtools: too many open files. Raise the limit: ulimit -n 1024")
 
 
-def _is_here() -> bool:
+def _has_current_folder() -> bool:
     try:
         os.getcwd()
     except OSError:

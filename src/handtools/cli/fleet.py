@@ -164,7 +164,7 @@ def logs(
 
     Example: handtools fleet logs evals h0 --limit 50
     """
-    is_host, rows = asyncio.run(_fetch_log_rows(address, fleet, name, limit, before))
+    is_host, rows = asyncio.run(_fetch_calls_or_log_lines(address, fleet, name, limit, before))
     if as_json:
         for row in rows:
             print_json({"line": row} if is_host else row)
@@ -179,7 +179,7 @@ def logs(
             print_remark("", f"Older: handtools fleet logs {fleet} {name} --before {last} -n {limit}")
 
 
-async def _fetch_log_rows(
+async def _fetch_calls_or_log_lines(
     address: str, name: str, wanted: str, limit: int, before: int | None
 ) -> tuple[bool, list[Any]]:
     async with connected_fleet(address, name) as fleet:
@@ -332,7 +332,7 @@ def run(
     )
     identity = {"tasks": str(tasks.resolve()), "agent": agent, "template": template, "score": score}
     with BatchFolder(out, identity) as folder:
-        place = _open_fleet(
+        place = _open_batch_fleet(
             out, _unattended_policy(policy), runner, address, fleet=fleet, concurrency=concurrency
         )
         try:
@@ -376,7 +376,7 @@ def _unattended_policy(file: Path | None) -> "Policy":
 
 
 @asynccontextmanager
-async def _open_fleet(
+async def _open_batch_fleet(
     out: Path, policy: "Policy", runner: str, address: str, *, fleet: str, concurrency: int
 ) -> "AsyncIterator[BatchFleet]":
     from handtools.fleet.batch_fleet import open_local_fleet, open_ray_fleet
@@ -401,7 +401,7 @@ async def _run_batch(
     await relay.start("tcp:127.0.0.1:0")
     try:
         async with place as fleet:
-            with _progress_shown(total) as shown:
+            with _show_progress(total) as shown:
                 return await make_runner(fleet, shown).run()
     finally:
         await relay.aclose()
@@ -415,7 +415,7 @@ def _cancel_on_sigterm() -> None:
 
 
 @contextmanager
-def _progress_shown(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
+def _show_progress(total: int) -> "Iterator[Callable[[BatchProgress], None]]":
     """Yield a function that updates a progress bar on stderr.
 
     If stderr is not a terminal, it only prints how many tasks an earlier run finished or left interrupted.
@@ -495,7 +495,7 @@ def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
     calls: list[ReportedCall] = []
     for result in results:
         # Divide the limit evenly, so that later tasks are shown too; each shows its newest calls.
-        calls += _reported_calls(folder, result, max(1, MAX_REPORTED_CALLS // len(results)))
+        calls += _calls_for_report(folder, result, max(1, MAX_REPORTED_CALLS // len(results)))
     rows = [
         ReportedTask(
             name=each.id,
@@ -513,7 +513,7 @@ def write_report(folder: "BatchFolder", tasks: "list[BatchTask]") -> int:
     return (folder.path / REPORT_NAME).write_text(html_report(title, calls, tasks=rows), "utf-8")
 
 
-def _reported_calls(folder: "BatchFolder", result: "TaskResult", most: int) -> "list[ReportedCall]":
+def _calls_for_report(folder: "BatchFolder", result: "TaskResult", most: int) -> "list[ReportedCall]":
     from handtools.cli.open_workspace import WorkspaceJournal
     from handtools.cli.report import reported_call
     from handtools.local_journal import open_local_journal

@@ -54,7 +54,7 @@ def live_view_page(
     feed = f' data-events="{escaped(events)}"' if events else ""
     return "".join(
         [
-            *_head(name),
+            *_page_head(name),
             f"<header><h1>{name}</h1><p>{escaped(summary_line(shown))}</p>",
             '<p id="status" role="status"></p><noscript><p>Reload this page for new calls.</p></noscript>',
             f'</header><main{feed}><section id="questions" aria-label="Pending approval requests">',
@@ -76,7 +76,7 @@ def outcome_page(text: str) -> str:
     """The page to send after a form was submitted, for browsers without JavaScript."""
     back = '<p><a href="/">Back to the calls</a></p>'
     told = f'<main><p role="status">{escaped(text)}</p>{back}</main></body></html>\n'
-    return "".join([*_head("handtools"), told])
+    return "".join([*_page_head("handtools"), told])
 
 
 def forwarding_page(link: str) -> str:
@@ -145,7 +145,7 @@ def _remembered_rule_html(remembered: str) -> str:
     return f"For the session or the project, this rule is remembered: <code>{escaped(lines)}</code>"
 
 
-def _head(name: str) -> Iterable[str]:
+def _page_head(name: str) -> Iterable[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="color-scheme" content="light dark">'

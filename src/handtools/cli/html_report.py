@@ -117,7 +117,7 @@ def html_report(title: str, calls: Sequence[ReportedCall], *, tasks: Sequence[Re
             f"<p>{escaped(summary_line(calls))}</p></header><main>",
             *_task_table(tasks),
             *figures(calls),
-            *_call_list(calls, room),
+            *_call_list_items(calls, room),
             f"</main><script>{REPORT_SCRIPT}</script></body></html>\n",
         ]
     )
@@ -128,7 +128,7 @@ def escaped(text: str) -> str:
     return html.escape(with_visible_characters(text))
 
 
-def _escaped_within(text: str, most: int) -> str:
+def _escaped_html_within(text: str, most: int) -> str:
     """Escape text for the page, cut to `most` bytes with a note of how much is missing."""
     kept = text[:most]
     shown = escaped(kept)
@@ -168,8 +168,8 @@ def kind_of_status(status: str) -> str:
 def figures(calls: Sequence[ReportedCall]) -> Iterable[str]:
     """The HTML of the timeline and the charts; expects the calls oldest first."""
     yield '<section class="charts" aria-label="Charts">'
-    yield from _timeline(calls)
-    yield from (_chart(heading, rows) for heading, rows in _chart_data(calls) if rows)
+    yield from _timeline_table(calls)
+    yield from (_chart_table(heading, rows) for heading, rows in _chart_data(calls) if rows)
     yield "</section>"
 
 
@@ -208,7 +208,7 @@ def _question_rows(calls: Sequence[ReportedCall]) -> list[ChartRow]:
     ]
 
 
-def _timeline(calls: Sequence[ReportedCall]) -> Iterable[str]:
+def _timeline_table(calls: Sequence[ReportedCall]) -> Iterable[str]:
     """A table with a row for each tool and a bar for each call, from its start to its end."""
     placed = list(_without_long_pauses(calls))
     whole = max((end for _, _, end in placed), default=0.0)
@@ -246,7 +246,7 @@ def _without_long_pauses(calls: Sequence[ReportedCall]) -> Iterable[tuple[Report
         yield call, call.began - cut, max(call.ended, call.began) - cut
 
 
-def _chart(heading: str, rows: Sequence[ChartRow]) -> str:
+def _chart_table(heading: str, rows: Sequence[ChartRow]) -> str:
     """A table with a bar next to each number, so that no information depends on length or colour alone."""
     most = max(row.value for row in rows) or 1
     drawn = "".join(
@@ -272,7 +272,7 @@ def _task_table(tasks: Sequence[ReportedTask]) -> Iterable[str]:
         score = "" if task.score is None else f"{task.score:.3g}"
         numbers = (score, f"{task.seconds:,.1f}", f"{task.calls:,}", f"{task.tokens:,}", f"{task.files:,}")
         cells = "".join(f"<td>{number}</td>" for number in numbers)
-        note = _escaped_within(task.note, _MAX_NOTE_BYTES)
+        note = _escaped_html_within(task.note, _MAX_NOTE_BYTES)
         yield (
             f'<tr class="{kind_of_status(task.status)}"><th scope="row">{mark_of_status(task.status)} '
             f"{escaped(task.name)}</th>{cells}<td>{note}</td></tr>"
@@ -293,7 +293,7 @@ def search_fields() -> str:
     )
 
 
-def _call_list(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
+def _call_list_items(calls: Sequence[ReportedCall], room: int) -> Iterable[str]:
     yield f'<section aria-label="Calls">{search_fields()}<ol>'
     for call in calls:
         yield call_item(call, room)
@@ -310,12 +310,14 @@ def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
     facts = [call.at, f"{call.seconds:,.2f} s", number_with_noun(call.tokens, "token"), call.agent]
     parts = [("Arguments", call.arguments, room // 4), ("Result", call.answer, room // 4)]
     bodies = [
-        f"<h3>{name}</h3><pre tabindex=0>{_escaped_within(text, most)}</pre>"
+        f"<h3>{name}</h3><pre tabindex=0>{_escaped_html_within(text, most)}</pre>"
         for name, text, most in parts
         if text
     ]
     if call.questions:
-        bodies.insert(0, f"<h3>Approval requests</h3><ul>{''.join(map(_question, call.questions))}</ul>")
+        bodies.insert(
+            0, f"<h3>Approval requests</h3><ul>{''.join(map(_question_item, call.questions))}</ul>"
+        )
     if call.diff:
         bodies.append(f"<h3>Changes</h3><pre tabindex=0>{coloured_diff(call.diff, room // 2)}</pre>")
     if call.undo_command:
@@ -328,7 +330,7 @@ def call_item(call: ReportedCall, room: int, *, actions: str = "") -> str:
     )
 
 
-def _question(question: ReportedQuestion) -> str:
+def _question_item(question: ReportedQuestion) -> str:
     said = f"{question.answer}: {question.message}" if question.message else question.answer
     return (
         f"<li><b>{escaped(question.title)}</b> <small>{escaped(question.rule)}</small> "
@@ -341,7 +343,7 @@ def coloured_diff(diff: str, most: int) -> str:
 
     Lines keep their `+` and `-`, so that colour is never the only cue.
     """
-    shown = _escaped_within(diff, most)
+    shown = _escaped_html_within(diff, most)
     marks = {"+": "ins", "-": "del"}
     groups = groupby(shown.split("\n"), lambda line: line[:1])
     runs = ((marks.get(sign), "\n".join(lines)) for sign, lines in groups)

@@ -63,7 +63,7 @@ def init(
             step = "Pass --commands, --host and --notify, or --yes for the defaults."
             raise CliCommandError("No terminal to ask questions on; nothing was written.", step)
         commands, host, notify = _ask_missing_answers(commands, host, notify)
-    text = _config_text(commands or CommandsAnswer.allow, host or [], notify or NotifyAnswer.none)
+    text = _config_file_text(commands or CommandsAnswer.allow, host or [], notify or NotifyAnswer.none)
     from handtools.configuration.schema import parse_config_file
 
     parse_config_file(text, str(file))
@@ -94,7 +94,7 @@ def _ask_missing_answers(
     return commands, host, notify
 
 
-def _config_text(commands: CommandsAnswer, hosts: list[str], notify: NotifyAnswer) -> str:
+def _config_file_text(commands: CommandsAnswer, hosts: list[str], notify: NotifyAnswer) -> str:
     lines = [CONFIG_HEADER]
     if hosts:
         # JSON strings are valid TOML strings.

@@ -82,7 +82,7 @@ def install(  # noqa: PLR0917
     """
     from handtools.mcp.clients.client_setup import client_tools_are_disabled, conflicting_entry_folder
 
-    known, folder = _known_client(client), workspace.resolve()
+    known, folder = _require_known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     if only_ours and not known.own_tools:
         step = f"{known.kept_tools} To keep them, pass --keep-theirs."
@@ -96,7 +96,7 @@ def install(  # noqa: PLR0917
             what = f"{known.file(folder)} starts handtools for {other}."
             raise CliCommandError(what, f"Nothing was changed. To use {folder} instead, pass --replace.")
         off = client_tools_are_disabled(known, folder) if only_ours is None else only_ours
-        record = _install_record()
+        record = _open_install_record()
         changes = _planned_changes(known, folder, launch, record, only_ours=off)
     if not changes:
         print_remark(f"{known.title} is already set up: {known.file(folder)}")
@@ -104,7 +104,7 @@ def install(  # noqa: PLR0917
         print_remark("Nothing was changed.")
         return
     if only_ours is None and not off and known.own_tools:
-        changes = _offer_own_tools_off(known, folder, launch, record, changes, yes=yes)
+        changes = _changes_that_also_disable_own_tools(known, folder, launch, record, changes, yes=yes)
     for change in changes:
         _write_change(change, record)
     if as_json:
@@ -129,7 +129,7 @@ def uninstall(
     """
     from handtools.mcp.clients.client_setup import conflicting_entry_folder, plan_uninstall
 
-    known, folder = _known_client(client), workspace.resolve()
+    known, folder = _require_known_client(client), workspace.resolve()
     launch = _launch_command(known, folder)
     with _convert_read_errors():
         other = conflicting_entry_folder(known, folder, launch)
@@ -138,7 +138,7 @@ def uninstall(
             raise CliCommandError(
                 f"handtools is set up in {known.file(folder)} for {other}, not for {folder}.", step
             )
-        record = _install_record()
+        record = _open_install_record()
         changes = plan_uninstall(known, folder, launch, record)
     if not changes:
         step = f"Nothing was changed. To set it up: handtools install {client.value}"
@@ -160,13 +160,13 @@ def uninstall(
         print_json({"client": client.value, "changed": [str(change.file) for change in changes]})
 
 
-def _known_client(name: ClientName) -> "KnownClient":
+def _require_known_client(name: ClientName) -> "KnownClient":
     from handtools.mcp.clients.client_setup import KNOWN_CLIENTS
 
     return KNOWN_CLIENTS[name.value]
 
 
-def _install_record() -> "InstallRecord":
+def _open_install_record() -> "InstallRecord":
     from handtools.host.home_folders import state_root
     from handtools.mcp.clients.config_edits import InstallRecord
 
@@ -209,7 +209,7 @@ def _planned_changes(
     return plan_install(client, folder, launch, record, only_ours=only_ours)
 
 
-def _offer_own_tools_off(
+def _changes_that_also_disable_own_tools(
     client: "KnownClient",
     folder: Path,
     launch: "McpServerCommand",

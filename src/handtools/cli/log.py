@@ -99,7 +99,7 @@ def _print_log(journal: WorkspaceJournal, rows: Sequence["Row"]) -> None:
         when, short = format_log_time(logged.started), table_cell(journal.calls.short(logged.id), 40)
         change = [str(touches[0].entry) if touches else ""] if changes else []
         shown.add_row(
-            when, short, *change, table_cell(logged.tool), what, _status_text(logged, touches), *more
+            when, short, *change, table_cell(logged.tool), what, _coloured_status(logged, touches), *more
         )
     stdout_console().print(shown)
 
@@ -119,7 +119,7 @@ def _follow_log(journal: WorkspaceJournal, session: str | None, limit: int, *, a
             for logged in reversed(page):
                 if known.get(logged.id) != logged.status:
                     known[logged.id] = logged.status
-                    _print_followed(journal, logged, as_json=as_json)
+                    _print_followed_call(journal, logged, as_json=as_json)
             if first:
                 # Calls beyond `limit` are not printed: mark them as known.
                 older = journal.calls.page(session=session, limit=MAX_CALLS_PER_LOG_POLL)
@@ -128,7 +128,7 @@ def _follow_log(journal: WorkspaceJournal, session: str | None, limit: int, *, a
             time.sleep(FOLLOW_INTERVAL_SECONDS)
 
 
-def _print_followed(journal: WorkspaceJournal, logged: "LoggedCall", *, as_json: bool) -> None:
+def _print_followed_call(journal: WorkspaceJournal, logged: "LoggedCall", *, as_json: bool) -> None:
     touches = file_changes_of_call(journal, logged.id)
     if as_json:
         print_json(logged_to_json(logged, touches))
@@ -140,7 +140,7 @@ def _print_followed(journal: WorkspaceJournal, logged: "LoggedCall", *, as_json:
         f"{format_log_time(logged.started)}  ",
         f"{table_cell(journal.calls.short(logged.id), 40)}  {logged.tool:<10}  ",
         f"{table_cell(call_target_summary(logged, touches))}  ",
-        _status_text(logged, touches),
+        _coloured_status(logged, touches),
         f"  {table_cell(' '.join(filter(None, (logged.session, logged.agent))), 40)}",
     ]
     console = stdout_console()
@@ -154,7 +154,7 @@ def format_log_time(at: float) -> str:
     return time.strftime("%H:%M:%S" if recent else "%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def _status_text(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> "Text":
+def _coloured_status(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> "Text":
     from rich.text import Text
 
     # A denial's code equals its status; don't print it twice.

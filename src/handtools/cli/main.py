@@ -52,11 +52,11 @@ BUILT_IN_FLAG_DEFAULTS = {"help": False, "install_completion": False, "show_comp
 
 def main() -> None:
     """Run the typer application; after an error, print it with the suggested next step and exit with 1."""
-    _let_odd_bytes_through()
+    _allow_undecodable_output()
     try:
         _app(sys.argv[1:2])(prog_name="handtools")
     except HandtoolsError as failure:
-        print_failure(*_failure_and_step(failure))
+        print_failure(*_message_and_next_step(failure))
         sys.exit(EXIT_FAILED)
     except SystemExit as leaving:
         # `fleet run` prints its own summary.
@@ -87,7 +87,7 @@ def _app(words: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def _say_version(wanted: bool) -> None:
+def _print_version_and_exit(wanted: bool) -> None:
     if wanted:
         print_text(f"handtools {__version__}")
         raise typer.Exit
@@ -96,13 +96,15 @@ def _say_version(wanted: bool) -> None:
 def _declare_global_options(
     _: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version and exit."),
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version_and_exit, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Declare the global options, such as `--version`."""
 
 
-def _failure_and_step(error: HandtoolsError) -> tuple[str, str]:
+def _message_and_next_step(error: HandtoolsError) -> tuple[str, str]:
     """The message for an error and the suggested next step, by the error's type."""
     if isinstance(error, ToolError):
         return error.message, error.hint or "`handtools --help` lists the commands."
@@ -113,7 +115,7 @@ def _failure_and_step(error: HandtoolsError) -> tuple[str, str]:
     return str(error), "`handtools doctor` checks this machine."
 
 
-def _let_odd_bytes_through() -> None:
+def _allow_undecodable_output() -> None:
     """Configure stdout and stderr so that printing undecodable bytes, e.g. in file names, does not raise."""
     for stream in (sys.stdout, sys.stderr):
         utf8 = stream.encoding.lower().replace("-", "") == "utf8"

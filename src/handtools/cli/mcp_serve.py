@@ -129,8 +129,12 @@ def serve(
         grace=grace,
         stateless=stateless,
     )
-    token = "" if tokens else _chosen_token(shown=not as_json)
-    grants = read_grants(tokens) if tokens else _single_grant(workspace, token, preset, policy, unattended)
+    token = "" if tokens else _token_from_environment_or_new(shown=not as_json)
+    grants = (
+        read_grants(tokens)
+        if tokens
+        else _grants_of_single_token(workspace, token, preset, policy, unattended)
+    )
     if as_json:
         # Print only a generated token; the user already knows the others.
         made_up = {} if tokens or os.environ.get(TOKEN_VARIABLE) else {"token": token}
@@ -147,7 +151,7 @@ def _parse_address(words: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _chosen_token(*, shown: bool) -> str:
+def _token_from_environment_or_new(*, shown: bool) -> str:
     """The token from the environment, or a new one."""
     from handtools.mcp.http_access import new_token
     from handtools.mcp.http_server import require_strong_token
@@ -162,7 +166,7 @@ def _chosen_token(*, shown: bool) -> str:
     return token
 
 
-def _single_grant(
+def _grants_of_single_token(
     workspace: Path, token: str, preset: str | None, policy: Path | None, unattended: str | None
 ) -> "TokenGrants":
     from handtools.mcp.http_access import token_digest

@@ -80,7 +80,7 @@ def open_journal_at(path: Path) -> Iterator[WorkspaceJournal]:
 
     record = open_local_journal(path)
     if not Path(record.journal.path).exists():
-        raise _nothing_recorded(path, Path(record.journal.path).parent)
+        raise _nothing_recorded_error(path, Path(record.journal.path).parent)
     try:
         yield WorkspaceJournal(path, record.journal, record.files)
     finally:
@@ -126,7 +126,7 @@ async def approve_all(_: Approval) -> Reply:
     return Reply(allow=True)
 
 
-def _nothing_recorded(path: Path, state: Path) -> CliCommandError:
+def _nothing_recorded_error(path: Path, state: Path) -> CliCommandError:
     """The error for a folder without a journal; suggests a parent folder that has one."""
     from handtools.host.workspace_folders import workspace_folders, workspace_id
 

@@ -128,15 +128,15 @@ def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedC
         answer=(result.text.replace(told, "") if told else result.text).rstrip("\n") if result else "",
         diff=diff,
         files=_reported_files(changes, gone),
-        match=_match_outcome(logged, details),
+        match=_edit_match_outcome(logged, details),
         undo_command=undo,
         began=logged.started,
         ended=logged.ended,
-        questions=tuple(_questions(journal, logged)),
+        questions=tuple(_reported_questions(journal, logged)),
     )
 
 
-def _questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
+def _reported_questions(journal: WorkspaceJournal, logged: "LoggedCall") -> "Iterable[ReportedQuestion]":
     from handtools.cli.html_report import ReportedQuestion
 
     for question in journal.calls.answered_questions(logged.id):
@@ -158,7 +158,7 @@ def _call_subject(logged: "LoggedCall", touches: "Sequence[RecordedTouch]") -> s
     )
 
 
-def _match_outcome(logged: "LoggedCall", details: Any) -> str:
+def _edit_match_outcome(logged: "LoggedCall", details: Any) -> str:
     if logged.code in REFUSED_MATCHES:
         return f"refused: {logged.code}"
     return (details.get("tier") or "") if isinstance(details, dict) else ""

@@ -88,9 +88,9 @@ def review(
         for item in kept:
             chosen.accept(item)
     for each in held:
-        _settle_held(workspace, each)
+        _answer_held_command(workspace, each)
     if rejected:
-        _take_back(workspace, chosen.point, rejected, as_json=as_json)
+        _revert_rejected_items(workspace, chosen.point, rejected, as_json=as_json)
     elif as_json:
         print_json({"accepted": sum(len(item.parts) for item in kept), "restored": []})
     elif kept:
@@ -154,7 +154,7 @@ class _Chosen:
         """The items named by `FILE`, `FILE:N` or a call id; raises `CliCommandError` if there are none."""
         changes = self.changes
         for name in names:
-            found = [*self._of_path(changes, name)] or [*self._of_call(changes, name)]
+            found = [*self._items_of_path(changes, name)] or [*self._items_of_call(changes, name)]
             if not found:
                 step = (
                     f"`{self.journal.suggested_command('review', '--list')}` lists the changes to review."
@@ -162,8 +162,8 @@ class _Chosen:
                 raise CliCommandError(f"`{name}` has no changes to review.", step)
             yield from found
 
-    def _of_path(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
-        for typed, number in ((name, 0), *_with_number(name)):
+    def _items_of_path(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
+        for typed, number in ((name, 0), *_split_file_and_number(name)):
             located = self.journal.files.locate(typed)
             paths = [path for path in changes.paths if _is_within(path, located)]
             for path in paths:
@@ -171,7 +171,7 @@ class _Chosen:
             if paths:
                 return
 
-    def _of_call(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
+    def _items_of_call(self, changes: "ChangeReview", name: str) -> Iterator[ReviewItem]:
         if not self.journal.journal.calls_named(name):
             return
         call_id = self.journal.find_call_id(name)
@@ -224,7 +224,7 @@ def _ask_about_changes(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[Revi
     try:
         for review in chosen.held():
             held.append(_HeldDecision(review))
-            _ask_about_held(chosen, held[-1])
+            _ask_about_held_command(chosen, held[-1])
         _ask_about_files(chosen, items)
     except ReviewStopped:
         pass
@@ -236,7 +236,7 @@ def _ask_about_changes(chosen: _Chosen) -> "tuple[list[_HeldDecision], list[Revi
         ) from None
     else:
         if not items and not held:
-            _say_nothing(chosen)
+            _print_nothing_to_review(chosen)
     left = sum(item.decision is None for item in items)
     if left:
         print_remark(f"{number_with_noun(left, 'change')} left undecided.")
@@ -262,7 +262,7 @@ def _ask_about_files(chosen: _Chosen, review_items: list[ReviewItem]) -> None:
             review_items += questions.items
 
 
-def _say_nothing(chosen: _Chosen) -> None:
+def _print_nothing_to_review(chosen: _Chosen) -> None:
     scope, name = chosen.point
     of = {"session": f" of session {name}", "since": " since that call", "time": " since that commit"}[
         scope
@@ -293,7 +293,7 @@ def _print_list(chosen: _Chosen, *, as_json: bool) -> None:
     if not as_json:
         _tell_ignored(chosen)
         if not found:
-            _say_nothing(chosen)
+            _print_nothing_to_review(chosen)
 
 
 def _tell_ignored(chosen: _Chosen) -> None:
@@ -330,7 +330,7 @@ def _item_to_json(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> dict[str
     }
 
 
-def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
+def _revert_rejected_items(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
     """Revert the rejected parts in one call in the user's name, and print the result."""
     from handtools.cli import reject
     from handtools.core.call import Call
@@ -349,7 +349,7 @@ def _take_back(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem],
         if as_json or not result.ok:
             print_result(result, call.id, record, as_json=as_json)
         else:
-            _print_taken_back(result, record, call.id)
+            _print_reverted(result, record, call.id)
     raise typer.Exit(EXIT_FAILED if kept else exit_code(result))
 
 
@@ -362,7 +362,7 @@ def _rejected_and_edited_parts(items: Sequence[ReviewItem]) -> tuple[dict[str, l
     return {path: list(dict.fromkeys(ids)) for path, ids in parts.items()}, edited
 
 
-def _print_taken_back(result: "Result[Any]", journal: WorkspaceJournal, call_id: str) -> None:
+def _print_reverted(result: "Result[Any]", journal: WorkspaceJournal, call_id: str) -> None:
     from rich.text import Text
 
     from handtools.cli.undo import print_touched
@@ -394,7 +394,7 @@ class _HeldDecision:
         return [item for item in self.items if item.decision == "reject"]
 
 
-def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
+def _ask_about_held_command(chosen: _Chosen, held: _HeldDecision) -> None:
     """Ask about each change of a command that waits for approval, before any is applied."""
     questions = ReviewQuestions(chosen.name_author, _edit_in_editor, "Apply this change")
     waits = f"Waiting for approval: {chosen.name_author(held.review.call_id)}"
@@ -405,7 +405,7 @@ def _ask_about_held(chosen: _Chosen, held: _HeldDecision) -> None:
     held.complete = True
 
 
-def _settle_held(workspace: Path, decision: _HeldDecision) -> None:
+def _answer_held_command(workspace: Path, decision: _HeldDecision) -> None:
     """Answer a command's approval request: apply all of its changes, none, or the kept ones."""
     from handtools.core.approval import Reply
 
@@ -439,7 +439,7 @@ def _is_within(path: str, folder: str) -> bool:
     return folder in ("", ".") or path == folder or path.startswith(f"{folder}/")
 
 
-def _with_number(name: str) -> list[tuple[str, int]]:
+def _split_file_and_number(name: str) -> list[tuple[str, int]]:
     """Split `FILE:N` into file and number; empty if the name has no number."""
     path, _, number = name.rpartition(":")
     return [(path, int(number))] if path and number.isascii() and number.isdigit() else []

@@ -114,13 +114,13 @@ class ReviewQuestions:
         """
         self.items, self.at = list(items), AFTER_LAST
         for item in self.items:
-            self._decide_by_call(item)
-        self.at = self._next_undecided()
+            self._apply_decision_on_call(item)
+        self.at = self._index_of_next_undecided()
         if self.at != AFTER_LAST:
             self.console.print()
             self.console.print(with_visible_characters(title), style="bold", soft_wrap=True)
         while self.at != AFTER_LAST:
-            self._show(self.items[self.at])
+            self._print_item(self.items[self.at])
             self.at = self._next_index_from_answers()
 
     def _next_index_from_answers(self) -> int:
@@ -128,21 +128,21 @@ class ReviewQuestions:
         while True:
             typed = self._prompt_for_key()
             answers: dict[str, Callable[[], int | None]] = {
-                "y": lambda: self._decide(keep=True),
-                "n": lambda: self._decide(keep=False),
-                "q": self._quit,
-                "a": lambda: self._decide_rest(keep=True),
-                "d": lambda: self._decide_rest(keep=False),
-                "A": lambda: self._decide_call(keep=True),
-                "D": lambda: self._decide_call(keep=False),
-                "g": partial(self._go_to, typed[1:].strip()),
-                "/": partial(self._search, typed[1:]),
-                "s": self._split,
-                "e": self._edit,
+                "y": lambda: self._decide_item(keep=True),
+                "n": lambda: self._decide_item(keep=False),
+                "q": self._stop_review,
+                "a": lambda: self._decide_remaining_items(keep=True),
+                "d": lambda: self._decide_remaining_items(keep=False),
+                "A": lambda: self._decide_items_of_call(keep=True),
+                "D": lambda: self._decide_items_of_call(keep=False),
+                "g": partial(self._index_of_number, typed[1:].strip()),
+                "/": partial(self._index_of_match, typed[1:]),
+                "s": self._split_item,
+                "e": self._edit_item,
                 "p": self._print_all,
-                **{key: partial(self._go_to_neighbour, key) for key in "jJkK"},
+                **{key: partial(self._index_of_neighbour, key) for key in "jJkK"},
             }
-            following = answers.get(typed[:1], self._help)()
+            following = answers.get(typed[:1], self._print_help)()
             if following is not None:
                 return following
 
@@ -158,7 +158,7 @@ class ReviewQuestions:
             raise ReviewStopped
         return answer
 
-    def _show(self, item: ReviewItem) -> None:
+    def _print_item(self, item: ReviewItem) -> None:
         for author in item.authors:
             self.console.print(f"by {with_visible_characters(self.name_author(author))}", style="dim")
         most = max(self.console.height - QUESTION_ROWS, 4) if self.console.is_terminal else PIPE_ROWS
@@ -182,15 +182,17 @@ class ReviewQuestions:
         }
         return (key for key in KEYS if not left_out.get(key))
 
-    def _next_undecided(self) -> int:
+    def _index_of_next_undecided(self) -> int:
         """The index of the next undecided item, wrapping around at the end; `AFTER_LAST` if there is none."""
         order = [*range(self.at + 1, len(self.items)), *range(self.at + 1)]
         return next((index for index in order if self.items[index].decision is None), AFTER_LAST)
 
-    def _decide(self, *, keep: bool) -> int | None:
-        return self._next_undecided() if self._set_decision(self.items[self.at], keep=keep) else None
+    def _decide_item(self, *, keep: bool) -> int | None:
+        return (
+            self._index_of_next_undecided() if self._set_decision(self.items[self.at], keep=keep) else None
+        )
 
-    def _decide_rest(self, *, keep: bool) -> int | None:
+    def _decide_remaining_items(self, *, keep: bool) -> int | None:
         this, *later = self.items[self.at :]
         for item in (this, *(item for item in later if item.decision is None)):
             self._set_decision(item, keep=keep)
@@ -198,7 +200,7 @@ class ReviewQuestions:
         before = (at for at, item in enumerate(self.items[: self.at]) if item.decision is None)
         return next(before, AFTER_LAST)
 
-    def _decide_call(self, *, keep: bool) -> int | None:
+    def _decide_items_of_call(self, *, keep: bool) -> int | None:
         authors = self.items[self.at].authors
         if len(authors) != 1:
             self.console.print("Several calls made this change; decide on it separately.")
@@ -207,10 +209,10 @@ class ReviewQuestions:
         if not self._set_decision(self.items[self.at], keep=keep):
             return None
         for item in self.items:
-            self._decide_by_call(item)
-        return self._next_undecided()
+            self._apply_decision_on_call(item)
+        return self._index_of_next_undecided()
 
-    def _decide_by_call(self, item: ReviewItem) -> None:
+    def _apply_decision_on_call(self, item: ReviewItem) -> None:
         """If one call made the item and the user decided on that whole call, apply that decision."""
         said = self.decisions.get(item.authors[0]) if len(item.authors) == 1 else None
         if item.decision is None and said is not None and not (said == "reject" and item.refusal):
@@ -225,17 +227,17 @@ class ReviewQuestions:
         item.decision, item.edited = "accept" if keep else "reject", None
         return True
 
-    def _quit(self) -> int | None:
+    def _stop_review(self) -> int | None:
         raise ReviewStopped
 
-    def _go_to_neighbour(self, key: str) -> int | None:
+    def _index_of_neighbour(self, key: str) -> int | None:
         way = range(self.at + 1, len(self.items)) if key in "jJ" else range(self.at - 1, -1, -1)
         found = next((index for index in way if key in "JK" or self.items[index].decision is None), None)
         if found is None:
             self.console.print("No more changes in that direction.")
         return found
 
-    def _go_to(self, number: str) -> int | None:
+    def _index_of_number(self, number: str) -> int | None:
         if not number:
             for index, item in enumerate(self.items, 1):
                 sign = {"accept": "+", "reject": "-", None: " "}[item.decision]
@@ -246,7 +248,7 @@ class ReviewQuestions:
         self.console.print(f"Enter a number from 1 to {len(self.items)}.")
         return None
 
-    def _search(self, wanted: str) -> int | None:
+    def _index_of_match(self, wanted: str) -> int | None:
         wanted = wanted or ask_key(self.console, "search for regex? ") or ""
         try:
             pattern = re.compile(wanted)
@@ -259,7 +261,7 @@ class ReviewQuestions:
             self.console.print("No other change matches.")
         return found
 
-    def _split(self) -> int | None:
+    def _split_item(self) -> int | None:
         whole = self.items[self.at]
         if len(whole.parts) < 2:
             self.console.print("It can't be split.")
@@ -269,7 +271,7 @@ class ReviewQuestions:
         self.console.print(f"Split into {len(pieces)}.")
         return self.at
 
-    def _edit(self) -> int | None:
+    def _edit_item(self) -> int | None:
         item = self.items[self.at]
         if item.parts[0].kind != "hunk" or len(item.parts) > 1:
             self.console.print("Split it first: s." if len(item.parts) > 1 else "It has no lines to edit.")
@@ -280,13 +282,13 @@ class ReviewQuestions:
             self.console.print(str(problem))
             return None
         item.decision = "accept" if item.edited is None else "reject"
-        return self._next_undecided()
+        return self._index_of_next_undecided()
 
     def _print_all(self) -> int | None:
         _print_rows(self.console, self.items[self.at].text, None)
         return None
 
-    def _help(self) -> int | None:
+    def _print_help(self) -> int | None:
         for name in self._available_keys():
             self.console.print(f"{name} - {KEYS[name]}", style="dim")
         return None
@@ -324,7 +326,7 @@ def _item_summary(item: ReviewItem) -> str:
 
 def _print_rows(console: "Console", text: str, most: int | None) -> None:
     """Print a diff with long lines clipped and control characters visible; at most `most` lines."""
-    rows = [_cut_row(row) for row in text.removesuffix("\n").split("\n")]
+    rows = [_clip_row(row) for row in text.removesuffix("\n").split("\n")]
     shown = rows if most is None else rows[:most]
     console.print(coloured_diff("\n".join(shown)), soft_wrap=True)
     if len(rows) > len(shown):
@@ -332,7 +334,7 @@ def _print_rows(console: "Console", text: str, most: int | None) -> None:
         console.print(f"… {left}; p shows all of it", style="dim")
 
 
-def _cut_row(row: str) -> str:
+def _clip_row(row: str) -> str:
     if len(row) <= MAX_ROW_CHARS:
         return row
     return f"{row[:MAX_ROW_CHARS]} … {len(row) - MAX_ROW_CHARS:,} more characters"

@@ -53,7 +53,7 @@ def show(
             return
         _print_call(logged, touches)
         _print_result(record, result_from_json(recalled), diff)
-        _print_steps(record, record.calls.short(named), logged.status, touches)
+        _print_next_steps(record, record.calls.short(named), logged.status, touches)
 
 
 def _print_call(logged: "LoggedCall", touches: Sequence["RecordedTouch"]) -> None:
@@ -109,7 +109,7 @@ def _print_result(journal: WorkspaceJournal, result: "Result[Any]", diff: str) -
         print_diff(diff)
 
 
-def _print_steps(
+def _print_next_steps(
     journal: WorkspaceJournal, short: str, status: str, touches: Sequence["RecordedTouch"]
 ) -> None:
     words = [(word, short) for word in ("approve", "deny")] if status == "pending" else []

@@ -52,13 +52,16 @@ def _skills_with_problems(workspace: Path, near: str) -> list[tuple["Skill", lis
     return [
         (
             skill,
-            [*skill.problems, *([] if seen[skill.name] is skill else [_covered_problem(seen[skill.name])])],
+            [
+                *skill.problems,
+                *([] if seen[skill.name] is skill else [_problem_of_covered_skill(seen[skill.name])]),
+            ],
         )
         for skill in found
     ]
 
 
-def _covered_problem(skill: "Skill") -> str:
+def _problem_of_covered_skill(skill: "Skill") -> str:
     return f"Hidden by {skill.location}, which has the same name and is nearer."
 
 

@@ -42,9 +42,9 @@ class CommandOutputPrinter:
             self._settled.set()
         elif isinstance(event, Progressed):
             if event.path:
-                self._print_stored(event.path, event.bytes)
+                self._print_from_stored_output(event.path, event.bytes)
             else:
-                self._print_short(event)
+                self._print_from_event(event)
 
     def rest(self, result: Result[Any]) -> str:
         """Return the part of a result's text not printed yet: the last lines and how the command ended."""
@@ -60,7 +60,7 @@ class CommandOutputPrinter:
         path, size = getattr(result.details, "output_path", ""), getattr(result.details, "output_bytes", 0)
         if not path or size > MAX_STREAMED_BYTES:
             return result.text
-        self._print_stored(path, size)
+        self._print_from_stored_output(path, size)
         left = plain_output(decode_output(self._read_stored_chunk(path, self._offset)))
         known = (self._printed + left).rstrip("\n")[-CONTINUATION_MATCH_BYTES:]
         _, found, ending = result.text.rpartition(known)
@@ -68,11 +68,11 @@ class CommandOutputPrinter:
             return result.text
         return "\n".join(part for part in (left.rstrip("\n"), ending.lstrip("\n")) if part)
 
-    def _print_short(self, progress: Progressed) -> None:
-        lines = _whole_lines(progress.text)
+    def _print_from_event(self, progress: Progressed) -> None:
+        lines = _text_up_to_last_newline(progress.text)
         if not progress.clipped:
             if lines.startswith(self._printed):
-                self._print(lines.removeprefix(self._printed))
+                self._print_lines(lines.removeprefix(self._printed))
             return
         # The event has only the end of the output: find the new part by byte counts, and check the overlap.
         known, tail = self._printed.encode(), lines.encode()
@@ -81,21 +81,21 @@ class CommandOutputPrinter:
         if 0 < new <= len(tail) - context and tail[: len(tail) - new].endswith(
             known[len(known) - context :]
         ):
-            self._print(tail[len(tail) - new :].decode(errors="replace"))
+            self._print_lines(tail[len(tail) - new :].decode(errors="replace"))
 
-    def _print_stored(self, path: str, size: int) -> None:
-        if self._offset is None and not self._begin_stored(path):
+    def _print_from_stored_output(self, path: str, size: int) -> None:
+        if self._offset is None and not self._switch_to_stored_output(path):
             return
         while self._offset is not None and self._offset < min(size, MAX_STREAMED_BYTES):
             data = self._read_stored_chunk(path, self._offset)
             whole = data[: data.rfind(b"\n") + 1]
             if not whole:
                 return
-            self._print(plain_output(decode_output(whole)))
+            self._print_lines(plain_output(decode_output(whole)))
             self._printed = self._printed[-OUTPUT_READ_CHUNK_BYTES:]
             self._offset += len(whole)
 
-    def _begin_stored(self, path: str) -> bool:
+    def _switch_to_stored_output(self, path: str) -> bool:
         """Switch to the stored output: print its new lines and set the offset.
 
         Returns False if it does not begin with the text printed so far.
@@ -105,7 +105,7 @@ class CommandOutputPrinter:
         text = plain_output(decode_output(whole))
         if not whole or not text.startswith(self._printed):
             return False
-        self._print(text.removeprefix(self._printed))
+        self._print_lines(text.removeprefix(self._printed))
         self._offset = len(whole)
         return True
 
@@ -115,11 +115,11 @@ class CommandOutputPrinter:
         except (KeyError, ToolError):
             return b""
 
-    def _print(self, text: str) -> None:
+    def _print_lines(self, text: str) -> None:
         if text:
             self._printed += text
             self._write(text)
 
 
-def _whole_lines(text: str) -> str:
+def _text_up_to_last_newline(text: str) -> str:
     return text[: text.rfind("\n") + 1]

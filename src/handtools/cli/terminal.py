@@ -71,16 +71,16 @@ def print_text(text: str) -> None:
 
 def pass_on_text(text: str) -> None:
     """Print a tool's result to stdout; in a pipe it is unchanged, for the program that reads it."""
-    _write_with_newline(_visible_on_terminal(text))
+    _write_with_newline(_visible_text_if_terminal(text))
 
 
 def pass_on_lines(text: str) -> None:
     """Like `pass_on_text`, for lines of a running command's output: flushes, and adds no newline."""
-    sys.stdout.write(_visible_on_terminal(text))
+    sys.stdout.write(_visible_text_if_terminal(text))
     sys.stdout.flush()
 
 
-def _visible_on_terminal(text: str) -> str:
+def _visible_text_if_terminal(text: str) -> str:
     return with_visible_characters(text) if stdout_console().is_terminal else text
 
 
@@ -99,7 +99,11 @@ def print_diff(diff: str, *, to_apply: bool = False) -> None:
         sys.stdout.write(diff if to_apply else with_visible_characters(diff))
     elif sys.stdin.isatty() and diff.count("\n") >= console.height:
         _show_in_pager(
-            "\n".join(_ansi_lines(diff, coloured=console.color_system is not None and not console.no_color))
+            "\n".join(
+                _diff_lines_with_ansi(
+                    diff, coloured=console.color_system is not None and not console.no_color
+                )
+            )
         )
     else:
         console.print(coloured_diff(diff), soft_wrap=True, end="")
@@ -114,7 +118,7 @@ def _show_in_pager(text: str) -> None:
     pydoc.pager(text)
 
 
-def _ansi_lines(diff: str, *, coloured: bool) -> Iterator[str]:
+def _diff_lines_with_ansi(diff: str, *, coloured: bool) -> Iterator[str]:
     """Yield the lines of a diff, with ANSI colours if `coloured`; rich is too slow for long diffs."""
     for line in with_visible_characters(diff).split("\n"):
         colour = "1" if line.startswith(_HEADERS) else _DIFF_COLOURS.get(line[:1], "")
@@ -205,14 +209,14 @@ def _print_with_step(mark: tuple[str, str], message: str, step: str) -> None:
 
 
 def _console(*, stderr: bool) -> "Console":
-    console = _visible_console()(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console = _visible_console_class()(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
     return console
 
 
 @cache
-def _visible_console() -> "type[Console]":
+def _visible_console_class() -> "type[Console]":
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
@@ -290,16 +294,16 @@ def _read_line() -> str:
         return input()
     if not sys.stdin.isatty():
         # Python reads ahead from a pipe, so `select` would not see lines that are already buffered.
-        return _line_of(sys.stdin)
+        return _read_line_of_stream(sys.stdin)
     with _signal_pipe() as signals:
         while sys.stdin not in (ready := select.select([sys.stdin, signals], [], [])[0]):
             # Python runs the signal handler here, so Ctrl-C raises before anything is read.
             if signals in ready:
                 os.read(signals, 64)
-    return _line_of(sys.stdin)
+    return _read_line_of_stream(sys.stdin)
 
 
-def _line_of(stream: TextIO) -> str:
+def _read_line_of_stream(stream: TextIO) -> str:
     line = stream.readline()
     if not line:
         raise EOFError

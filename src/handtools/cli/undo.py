@@ -171,7 +171,7 @@ def _scope_and_name(
         return "session", session
     if name is None or name == LAST_NAME:
         return "last", ""
-    return "call", change_name(journal, _call_named(journal, action, name))
+    return "call", change_name(journal, _find_named_call_id(journal, action, name))
 
 
 def _words_naming(scope: str, name: str) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _words_naming(scope: str, name: str) -> tuple[str, ...]:
     return (f"--{scope}", name)
 
 
-def _call_named(journal: WorkspaceJournal, action: str, name: str) -> str:
+def _find_named_call_id(journal: WorkspaceJournal, action: str, name: str) -> str:
     try:
         return journal.find_call_id(name)
     except CliCommandError as unknown:

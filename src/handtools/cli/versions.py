@@ -93,7 +93,7 @@ def forget(
         output_blobs = FolderBlobStore(Path(record.journal.path).parent / "outputs")
         with shown_when_slow("Deleting"):
             gone = record.journal.retention.forget(
-                located, now=_present_bytes(record, located), output_store=output_blobs
+                located, now=_current_bytes(record, located), output_store=output_blobs
             )
         forgotten = gone.versions > 0 or bool(gone.calls)
         if as_json:
@@ -103,10 +103,10 @@ def forget(
         else:
             print_remark(f"No versions of {located} are recorded.")
         if not as_json:
-            _print_forgotten(record, gone)
+            _print_emptied_calls(record, gone)
 
 
-def _present_bytes(journal: WorkspaceJournal, path: str) -> bytes:
+def _current_bytes(journal: WorkspaceJournal, path: str) -> bytes:
     """The file's current content, whose lines `forget` searches for in recorded outputs.
 
     Empty if the file is missing or too large.
@@ -117,7 +117,7 @@ def _present_bytes(journal: WorkspaceJournal, path: str) -> bytes:
     return journal.files.read(path)
 
 
-def _print_forgotten(journal: WorkspaceJournal, forgotten: "ForgottenPath") -> None:
+def _print_emptied_calls(journal: WorkspaceJournal, forgotten: "ForgottenPath") -> None:
     """Print which calls `forget` emptied, and where copies of the content may remain."""
     if forgotten.calls:
         listed = ", ".join(

@@ -48,7 +48,7 @@ def view(
     from handtools.record.session_feed import SessionFeed
 
     refuse_agent_shell()
-    listening = _listen(address, port)
+    listening = _listen_on_loopback(address, port)
     host = "{}:{}".format(*listening.getsockname())
     opened = open_local_journal(workspace)
     journal = WorkspaceJournal(workspace, opened.journal, opened.files)
@@ -64,14 +64,14 @@ def view(
             sys.stdout.flush()
         else:
             print_remark(f"{title}: {link}", "The link works once. Ctrl-C stops.")
-        with nullcontext() if no_browser or as_json else _page_with_link(opened.state, link) as page:
-            anyio.run(_serve, server, listening, page)
+        with nullcontext() if no_browser or as_json else _write_redirect_page(opened.state, link) as page:
+            anyio.run(_serve_until_stopped, server, listening, page)
     finally:
         feed.close()
         opened.journal.close()
 
 
-def _listen(address: str, port: int) -> socket.socket:
+def _listen_on_loopback(address: str, port: int) -> socket.socket:
     """Listen on a loopback address, a random one if none is given.
 
     Browsers send cookies to all ports of an address, so a server that an agent runs on 127.0.0.1 would
@@ -86,7 +86,7 @@ def _listen(address: str, port: int) -> socket.socket:
             raise CliCommandError(
                 f"{chosen} is not a loopback address.", "Use an address that starts with 127."
             )
-        return _listening_socket(chosen, port)
+        return _open_listening_socket(chosen, port)
     except ValueError:
         raise CliCommandError(
             f"`{chosen}` is not an IP address.", "Use an address that starts with 127."
@@ -97,10 +97,10 @@ def _listen(address: str, port: int) -> socket.socket:
                 f"Can't listen on {chosen}:{port}: {problem}.", "Choose another --port."
             ) from None
         # Some systems have only one loopback address.
-        return _listening_socket("127.0.0.1", port)
+        return _open_listening_socket("127.0.0.1", port)
 
 
-def _listening_socket(address: str, port: int) -> socket.socket:
+def _open_listening_socket(address: str, port: int) -> socket.socket:
     listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +112,7 @@ def _listening_socket(address: str, port: int) -> socket.socket:
     return listening
 
 
-async def _serve(server: "ViewServer", listening: socket.socket, page: Path | None) -> None:
+async def _serve_until_stopped(server: "ViewServer", listening: socket.socket, page: Path | None) -> None:
     import anyio
     from anyio import to_thread
 
@@ -121,7 +121,7 @@ async def _serve(server: "ViewServer", listening: socket.socket, page: Path | No
 
     web = limited_server(server, "", 0, knows=server.has_cookie, header_seconds=REQUEST_HEADER_SECONDS)
     async with anyio.create_task_group() as group:
-        group.start_soon(_stop_when_told, web, server)
+        group.start_soon(_stop_on_signal, web, server)
         if page is not None:
             group.start_soon(to_thread.run_sync, open_in_browser, page)
         await web.serve(sockets=[listening])
@@ -129,7 +129,7 @@ async def _serve(server: "ViewServer", listening: socket.socket, page: Path | No
 
 
 @contextmanager
-def _page_with_link(folder: Path, link: str) -> Iterator[Path]:
+def _write_redirect_page(folder: Path, link: str) -> Iterator[Path]:
     """Write a private file that redirects a browser to the link; deleted at the end.
 
     The link can't be passed to the browser as an argument, because every user can list process arguments.
@@ -145,7 +145,7 @@ def _page_with_link(folder: Path, link: str) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-async def _stop_when_told(web: Any, server: "ViewServer") -> None:
+async def _stop_on_signal(web: Any, server: "ViewServer") -> None:
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:

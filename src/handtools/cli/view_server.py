@@ -92,7 +92,7 @@ class ViewServer:
         try:
             await self._handle_request(scope, receive, send)
         except HttpRefusal as refusal:
-            await self._send(send, refusal.status, outcome_page(refusal.reason))
+            await self._send_page(send, refusal.status, outcome_page(refusal.reason))
 
     @property
     def cookie_name(self) -> str:
@@ -104,7 +104,7 @@ class ViewServer:
             raise HttpRefusal(403, OTHER_USER)
         headers = single_headers(scope)
         check_host_and_origin(headers, {self.host})
-        query = _parse_fields(scope["query_string"])
+        query = _parse_form_fields(scope["query_string"])
         method, path = scope["method"], scope["path"]
         if method == "GET" and path == "/" and "token" in query:
             await self._exchange_token(query["token"], headers, send)
@@ -115,7 +115,7 @@ class ViewServer:
         if not self.has_cookie(headers):
             raise HttpRefusal(401, TOKEN_IS_USED)
         if method == "GET" and path == "/":
-            await self._send(send, 200, await to_thread.run_sync(self._page, query))
+            await self._send_page(send, 200, await to_thread.run_sync(self._page_html, query))
         elif method == "GET" and path == "/events":
             await self._send_events(_parse_cursor(scope["query_string"]), receive, send)
         elif method == "POST" and path in self._actions:
@@ -132,7 +132,9 @@ class ViewServer:
         cookie = f"{self.cookie_name}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
         # Not a redirect: if the link was opened from another page, browsers don't send SameSite=Strict
         # cookies with the redirected request.
-        await self._send(send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie})
+        await self._send_page(
+            send, 200, outcome_page("Welcome."), refresh="0; url=/", **{"set-cookie": cookie}
+        )
 
     def has_cookie(self, headers: Mapping[str, str]) -> bool:
         """Whether a request carries the cookie."""
@@ -140,17 +142,19 @@ class ViewServer:
         given = [value for name, _, value in pairs if name == self.cookie_name]
         return len(given) == 1 and hmac.compare_digest(token_digest(given[0]), token_digest(self._cookie))
 
-    async def _send(self, send: AsgiSend, status: int, page: str, **headers: str) -> None:
-        body, own = page.encode("utf-8", "replace"), _safe_headers() | headers
+    async def _send_page(self, send: AsgiSend, status: int, page: str, **headers: str) -> None:
+        body, own = page.encode("utf-8", "replace"), _security_headers() | headers
         await send_response(send, status, HTML_CONTENT_TYPE, body, encode_headers(own))
 
-    def _page(self, query: FormFields) -> str:
+    def _page_html(self, query: FormFields) -> str:
         cursor = self.feed.current_cursor()
         news = self.feed.news_since(cursor)
         before = _parse_number(query.get("before", ""))
         page = self.journal.calls.page(session=self.session, before=before, limit=CALLS_PER_PAGE)
         running = [
-            self._live_running_call(shown) for shown in news.running_calls if self._is_shown(shown.session)
+            self._live_running_call(shown)
+            for shown in news.running_calls
+            if self._is_session_shown(shown.session)
         ]
         ids = {live.id for live in running}
         calls = [self._live_call(logged) for logged in page if logged.id not in ids]
@@ -162,12 +166,12 @@ class ViewServer:
         return live_view_page(
             self.title,
             [*running, *calls] if before is None else calls,
-            [asked for asked in news.pending if self._is_shown(asked.session)],
+            [asked for asked in news.pending if self._is_session_shown(asked.session)],
             events=f"/events?{urlencode(where)}" if before is None else "",
             older=f"/?before={page[-1].seq}" if len(page) == CALLS_PER_PAGE else "",
         )
 
-    def _is_shown(self, session: str) -> bool:
+    def _is_session_shown(self, session: str) -> bool:
         return self.session is None or session == self.session
 
     def _live_call(self, logged: "LoggedCall") -> LiveCall:
@@ -206,7 +210,7 @@ class ViewServer:
 
         As long as it is connected, agents wait for the user's answers.
         """
-        await start_event_stream(send, encode_headers(_safe_headers()))
+        await start_event_stream(send, encode_headers(_security_headers()))
         async with anyio.create_task_group() as group:
 
             async def listen() -> None:
@@ -234,11 +238,13 @@ class ViewServer:
         """
         self.feed.record_user_watching()
         news = self.feed.news_since(cursor)
-        ended = [shown.id for shown in reversed(news.calls) if self._is_shown(shown.session)]
+        ended = [shown.id for shown in reversed(news.calls) if self._is_session_shown(shown.session)]
         found = {each.id: each for each in self.journal.calls.listed(ended)}
         lives = [self._live_call(found[each]) for each in ended if each in found]
         lives += [
-            self._live_running_call(shown) for shown in news.running_calls if self._is_shown(shown.session)
+            self._live_running_call(shown)
+            for shown in news.running_calls
+            if self._is_session_shown(shown.session)
         ]
         calls: list[tuple[str, str]] = []
         for live in lives:
@@ -249,7 +255,7 @@ class ViewServer:
         questions = {
             f"question-{asked.approval.call_id}": live_question_item(asked)
             for asked in news.pending
-            if self._is_shown(asked.session)
+            if self._is_session_shown(asked.session)
         }
         return json.dumps({"calls": calls, "questions": questions, "cut": news.is_cut}), news.cursor
 
@@ -263,7 +269,7 @@ class ViewServer:
             "/redo": lambda form: (
                 self.feed.undo_or_redo_call("redo", form.get("call", ""), dry_run=False).text
             ),
-            "/cancel": self._cancel,
+            "/cancel": self._cancel_call,
         }
 
     async def _run_posted_action(
@@ -277,16 +283,16 @@ class ViewServer:
             raise HttpRefusal(403, "The Origin header is missing.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_CONTENT_TYPE:
             raise HttpRefusal(415, f"The body must be {FORM_CONTENT_TYPE}.")
-        form = _parse_fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
+        form = _parse_form_fields(await read_body(receive, headers, REQUEST_BODY_SECONDS))
         try:
             status, told = 200, await to_thread.run_sync(action, form)
         except HandtoolsError as problem:
             status, told = 409, str(problem)
         if headers.get("accept", "") == "text/plain":
-            own = encode_headers(_safe_headers())
+            own = encode_headers(_security_headers())
             await send_response(send, status, TEXT_CONTENT_TYPE, told.encode("utf-8", "replace"), own)
         else:
-            await self._send(send, status, outcome_page(told))
+            await self._send_page(send, status, outcome_page(told))
 
     def _answer_question(self, form: FormFields) -> str:
         answer, fingerprint = form.get("answer", ""), form.get("fingerprint", "")
@@ -299,14 +305,14 @@ class ViewServer:
             message=form.get("message", "").strip() if answer == "deny" else "",
             fingerprint=fingerprint,
         )
-        return _outcome_text(self.feed.answer_pending_call(form.get("call", ""), reply))
+        return _revert_outcome_text(self.feed.answer_pending_call(form.get("call", ""), reply))
 
-    def _cancel(self, form: FormFields) -> str:
+    def _cancel_call(self, form: FormFields) -> str:
         asked = self.feed.request_cancel(form.get("call", ""))
         return "Cancelling the call." if asked else "The call is no longer running."
 
 
-def _outcome_text(outcome: AnswerOutcome) -> str:
+def _revert_outcome_text(outcome: AnswerOutcome) -> str:
     said = "allowed" if outcome.reply.allow else "denied"
     if outcome.by == "another":
         return f"The call was already {said} elsewhere."
@@ -316,7 +322,7 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
     return f"You {said} the call. {told}"
 
 
-def _parse_fields(text: bytes) -> FormFields:
+def _parse_form_fields(text: bytes) -> FormFields:
     """Parse the fields of a query or form; if a name is repeated, its first value counts."""
     found = parse_qs(text.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in found.items()}
@@ -332,7 +338,7 @@ def _parse_number(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
-def _safe_headers() -> dict[str, str]:
+def _security_headers() -> dict[str, str]:
     """Headers of all pages: other sites can't frame, read or include them, and get no referrer."""
     return {
         "content-security-policy": content_policy(),

@@ -38,11 +38,11 @@ class ApprovalDialog(ModalScreen[Reply | None]):
             box.border_title = "A call needs your approval"
             box.border_subtitle = f"{self.others} more waiting" if self.others else ""
             yield TextPane(id="question")
-            yield Static(self._who_runs(), id="who-runs", markup=False)
+            yield Static(self._sentence_about_running_process(), id="who-runs", markup=False)
             yield Input(placeholder="What should it do instead? (optional; Enter denies)", id="sentence")
         yield Footer(show_command_palette=False)
 
-    def _who_runs(self) -> str:
+    def _sentence_about_running_process(self) -> str:
         if self.pending.is_awaited:
             return "The agent is waiting and continues after your answer."
         return "The agent is no longer waiting; if you approve, the call runs from here and is logged."

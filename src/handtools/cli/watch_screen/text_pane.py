@@ -54,7 +54,7 @@ class TextPane(ScrollView, can_focus=True):
     def show(self, lines: Iterable[PaneLine], *, at_end: bool = False) -> None:
         """Replace the contents, and scroll to the first or last line."""
         self._lines = list(lines)
-        self._fold()
+        self._wrap_lines()
         place = max(len(self._folded) - self.size.height, 0) if at_end else 0
         self.scroll_to(y=place, animate=False, immediate=True)
 
@@ -62,14 +62,14 @@ class TextPane(ScrollView, can_focus=True):
         """Update the contents: keep the scroll position, or follow the end if it was visible."""
         follows = self.scroll_offset.y + self.size.height >= len(self._folded)
         self._lines = list(lines)
-        self._fold()
+        self._wrap_lines()
         if follows:
             self.scroll_to(y=max(len(self._folded) - self.size.height, 0), animate=False, immediate=True)
 
     def on_resize(self) -> None:
-        self._fold()
+        self._wrap_lines()
 
-    def _fold(self) -> None:
+    def _wrap_lines(self) -> None:
         width = max(self.size.width - 1, 10)
         self._folded = [
             PaneLine(part, line.style) for line in self._lines for part in folded(line.text, width)

@@ -141,12 +141,12 @@ class WatchApp(App[None]):
 
     def _update_layout(self) -> None:
         self._main.set_class(self.size.width >= SIDE_BY_SIDE_COLUMNS, "wide")
-        self.call_after_refresh(self._write_heads)
+        self.call_after_refresh(self._update_all_headers)
 
-    def _write_heads(self) -> None:
+    def _update_all_headers(self) -> None:
         for column in self._columns:
             column.write_head()
-        self._write_status()
+        self._update_status_line()
 
     async def _poll_feed(self) -> None:
         while True:
@@ -156,11 +156,11 @@ class WatchApp(App[None]):
                 await self._refresh_from_feed()
 
     async def _refresh_from_feed(self, *, force: bool = False) -> None:
-        news = await self._run_in_thread(partial(self._read_news, force))
+        news = await self._run_in_thread(partial(self._news_if_changed, force))
         if news is not None and (force or news != self._news):
             await self._apply_news(news)
 
-    def _read_news(self, force: bool) -> FeedNews | None:
+    def _news_if_changed(self, force: bool) -> FeedNews | None:
         attended = self.feed.record_user_watching()
         changed = self.feed.is_journal_changed()
         # A call whose process died, or stopped waiting for a reply, is noticed by the time that passes.
@@ -178,14 +178,14 @@ class WatchApp(App[None]):
                 await self._show_newest(timeline)
             else:
                 timeline.update_calls(news.calls, news.running_calls if not timeline.matching else ())
-        self._close_answered()
-        self._write_status()
+        self._close_answered_dialog()
+        self._update_status_line()
         if self._shown is not None and self._shown.id in {
             call.id for call in (*news.running_calls, *news.calls)
         }:
             self._load_details(self._shown, again=True)
 
-    def _close_answered(self) -> None:
+    def _close_answered_dialog(self) -> None:
         """Close the open approval dialog if its request was answered elsewhere."""
         screen = self.screen
         if isinstance(screen, ApprovalDialog):
@@ -194,7 +194,7 @@ class WatchApp(App[None]):
                 screen.dismiss(None)
                 self._notify_user("The request was answered elsewhere or withdrawn.", "warning")
 
-    def _write_status(self) -> None:
+    def _update_status_line(self) -> None:
         status = self._status
         status.set_class(bool(self.pending), "asked")
         if self.pending:
@@ -269,9 +269,9 @@ class WatchApp(App[None]):
         is_loading = self._wanted is not None
         self._wanted = call, again and (self._wanted is None or self._wanted[1])
         if not is_loading:
-            self.run_worker(self._load_wanted(), group="details")
+            self.run_worker(self._load_wanted_details(), group="details")
 
-    async def _load_wanted(self) -> None:
+    async def _load_wanted_details(self) -> None:
         while (wanted := self._wanted) is not None:
             call, again = wanted
             lines = await self._run_in_thread(partial(_lines_of_call, self.feed, call.id)) or []
@@ -343,7 +343,7 @@ class WatchApp(App[None]):
     async def _run_with_status(self, busy: str, act: Callable[[], T]) -> T | None:
         """Run an action in a thread with a status message, then refresh."""
         self._busy = busy
-        self._write_status()
+        self._update_status_line()
         done = await self._run_in_thread(act)
         self._busy = ""
         await self._refresh_from_feed(force=True)
@@ -369,14 +369,14 @@ class WatchApp(App[None]):
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Show only the calls that match."""
         if event.input is self._search_line:
-            await self._search(event.value.strip())
+            await self._show_matching_calls(event.value.strip())
 
     async def action_clear_search(self) -> None:
         """Show all calls again."""
         self._search_line.value = ""
-        await self._search("")
+        await self._show_matching_calls("")
 
-    async def _search(self, text: str) -> None:
+    async def _show_matching_calls(self, text: str) -> None:
         self._search_line.set_class(bool(text), "shown")
         timeline = self._focused_timeline()
         timeline.matching = text
@@ -397,7 +397,7 @@ class WatchApp(App[None]):
         timeline.session = session
         await self._show_newest(timeline)
         await self._refresh_from_feed(force=True)
-        self._write_heads()
+        self._update_all_headers()
 
     @work(group="acts")
     async def action_split(self) -> None:
@@ -414,7 +414,7 @@ class WatchApp(App[None]):
             self._columns.append(second_column)
             await self._lists.mount(second_column)
             await self._show_newest(second_column.timeline)
-        self.call_after_refresh(self._write_heads)
+        self.call_after_refresh(self._update_all_headers)
 
     def _notify_user(
         self, text: str, severity: Literal["information", "warning", "error"] = "information"
