@@ -40,7 +40,7 @@ def removal_script(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathContent:
-    """What is at a path, following symlinks: a file's bytes, a folder's entries, or nothing."""
+    """The content of a path, following symlinks: a file's bytes, a folder's entries, or nothing."""
 
     facts: FileFacts | None
     data: bytes = b""

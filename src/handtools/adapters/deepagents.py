@@ -36,7 +36,7 @@ from handtools.text.lines import split_lines
 from handtools.toolbox import Toolbox, run_async_from_sync
 
 NOT_RUN, TIMED_OUT = 126, 124
-"""The exit codes by which shells report that a command can't be run, and `timeout` that one took too long."""
+"""Exit codes for a command that can't be run, as shells report it, or took too long, as `timeout` reports it."""
 _TRANSFER_ERRORS = {
     "not_found": "file_not_found", "wrong_kind": "is_directory", "denied": "permission_denied",
     "outside_workspace": "permission_denied", "invalid_input": "invalid_path",

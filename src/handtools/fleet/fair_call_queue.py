@@ -42,7 +42,7 @@ class FairCallQueue:
     async def hold_turn(
         self, tenant: str, workspace: str, seconds: float | None, cancel: CancelToken
     ) -> AsyncIterator[None]:
-        """Wait until the call may run, for the length of the block.
+        """Wait until the call may run, and hold its turn for the block.
 
         Raises `Busy` if too many calls are already waiting, `TimedOut` after `seconds`.
         """

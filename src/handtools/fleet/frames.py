@@ -29,7 +29,7 @@ def frame_of_json_bytes(body: bytes) -> bytes:
 
 
 class FrameConnection(asyncio.Protocol):
-    """One end of a connection: splits incoming data into messages and passes them to `received`."""
+    """One end of a connection: splits incoming data into messages and passes them to `handle_message`."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None

@@ -44,7 +44,7 @@ class ImageTree:
     def apply_layer(
         self, layer_nodes: Iterable[tuple[str, ImageNode]], *, has_whiteouts: bool = True
     ) -> None:
-        """Apply a layer, nodes with their paths. Raises `ValueError` if it escapes the tree or contradicts itself.
+        """Apply a layer, given as paths and nodes, on top of the tree.
 
         Raises `ValueError` if a path escapes the tree or the layer contradicts itself. In a plain archive
         (`has_whiteouts=False`), a name such as `.wh.a` has no special meaning.

@@ -171,7 +171,7 @@ class TemplateStore:
 
     def remove(self, digest: str) -> None:
         with contextlib.suppress(FileNotFoundError):
-            # Delete the facts first: without them, a partly deleted template is not found any more.
+            # Delete the metadata first: without them, a partly deleted template is not found any more.
             (self._template_folder(digest) / TEMPLATE_FACTS_NAME).unlink()
         if self.folder.is_dir():
             with FolderHandle.at(os.fspath(self.folder)) as top:

@@ -73,7 +73,7 @@ _HEAD_LENGTH = struct.Struct(">I")
 _NOT_THERE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors that mean a path does not exist. ELOOP means that one of its parents is a symlink."""
 REMOVED_LOG_SECONDS = 86400.0
-"""How long the log of a removed workspace is stored at least."""
+"""Minimum time for which the log of a removed workspace is kept."""
 T = TypeVar("T")
 
 
@@ -497,8 +497,8 @@ class LogStore:
             try:
                 self._create_object(key, data)
             except self._objects.errors:
-                # Stores report an existing key in different ways, so look. If the response to our own
-                # request was lost, the existing object is ours.
+                # Stores report an existing key in different ways, so read the object. If the response to
+                # our own request was lost, the existing object is ours.
                 found = self._read_object(key, len(data), is_compared=True)
                 if found is None:
                     raise
@@ -645,9 +645,10 @@ def _add_state(top_node: _PathNode, state: PathState, source: tuple[int, int]) -
 class PathRestore:
     """Restores paths of a folder from lists of states, applied in order. The last state of a path counts.
 
-    The constructor takes the states without data and creates the folders. `write` takes the data of one
-    list at a time, so all lists together may be larger than memory. No symlink is followed and nothing
-    outside the folder is changed, whatever the states contain. Files get no setuid or setgid bit.
+    The constructor takes the states without data and creates the folders. `write_files_of_step`
+    takes the data of one list at a time, so all lists together may be larger than memory. No symlink is
+    followed and nothing outside the folder is changed, whatever the states contain. Files get no setuid or
+    setgid bit.
     """
 
     def __init__(self, root: str, states: Sequence[Sequence[PathState]]) -> None:

@@ -28,13 +28,14 @@ from handtools.runtime.journal.database import JournalPosition, write_copied_jou
 
 logger = logging.getLogger("handtools")
 CHECKPOINT_SEGMENTS, MAX_SEGMENTS = 64, 256
-"""How many segments make a checkpoint due.
+"""The numbers of segments after which a checkpoint is due.
 
-`CHECKPOINT_SEGMENTS` if they are at least twice as large as the last checkpoint, `MAX_SEGMENTS` in any case.
+It is due after `CHECKPOINT_SEGMENTS` if these are at least twice as large as the last checkpoint, and after
+`MAX_SEGMENTS` in any case.
 """
 MAX_KEPT_FILE_BYTES = 32 << 20
 MAX_KEPT_BYTES = 64 << 20
-"""Limit for the backups in a segment, for the kept files in a checkpoint, and for its backups, each."""
+"""Separate limit for the backups in a segment, the kept files in a checkpoint, and the backups in one."""
 GROWING_OUTPUT_BYTES = 256 << 10
 """An output above this size that is still growing is stored when it has doubled, not after each call."""
 _MAX_READ_ATTEMPTS = 10

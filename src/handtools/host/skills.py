@@ -240,7 +240,7 @@ class SkillFolders:
         return [skill for skill in nearest_skill_per_name((*own, *users)) if skill.is_about(path)]
 
     def guides(self, path: str) -> list[str]:
-        """Return the AGENTS.md files above a path, outermost first. Clients already show the root's."""
+        """Return the AGENTS.md files above a path, outermost first, except the root's, which clients show."""
         found = [
             f"{folder}/{GUIDE_FILE}"
             for folder in _folders_above(path)
@@ -315,7 +315,7 @@ class SkillFolders:
         return cached
 
     def _kind_of_path(self, path: str) -> str:
-        """Return the kind of file at a path, or "" if there is none, which is checked first to be fast."""
+        """Return the kind of file at a path; empty if there is none (a fast check that comes first)."""
         if self.local and not os.path.lexists(f"{self.root}/{path}"):
             return ""
         facts = facts_of_linked_path(self.files, path)

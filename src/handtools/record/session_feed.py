@@ -45,10 +45,10 @@ CALL_STATES: Mapping[str, CallState] = {
 }
 """State of a recorded call by its status in the log; any other status means `failed`."""
 MAX_NEW_CALLS = 200
-"""Most new calls that `news_since` returns; if there are more, the view must reload its page."""
+"""Maximum number of new calls that `news_since` returns; if there are more, the view must reload its page."""
 NAMED_PATHS = 3
 MAX_DIFFED_PATHS = 200
-"""Most changed paths of a call that its diff includes."""
+"""Maximum number of changed paths that the diff of a call includes."""
 SUBJECT_CHARS = 200
 SHOWN_OUTPUT_BYTES = 64 << 10
 ATTEND_SECONDS = STALE_SECONDS / 3

@@ -40,7 +40,7 @@ class Frontmatter:
     fields: dict[str, FrontmatterValue] = field(default_factory=dict)
     body: str = ""
     problems: tuple[str, ...] = ()
-    """What a strict YAML parser would reject, each with its line."""
+    """Problems that a strict YAML parser would reject, each with its line."""
 
 
 def parse_frontmatter(text: str) -> Frontmatter:

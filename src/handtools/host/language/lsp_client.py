@@ -107,7 +107,7 @@ MAX_OPEN_DOCUMENTS = 64
 MAX_DOCUMENT_BYTES = 1 << 20
 """Larger files are not sent to a language server: they are data or generated."""
 MAX_PUBLISHED = 4096
-"""The most files whose published diagnostics are kept; the oldest are dropped."""
+"""Maximum number of files whose published diagnostics are kept; the oldest are dropped."""
 MAX_MESSAGES_PER_SECOND = 20_000
 """A server that sends more messages per second is treated as broken."""
 _REQUEST_FAILED, _CONTENT_MODIFIED, _SERVER_CANCELLED = -32803, -32801, -32802

@@ -14,7 +14,7 @@ from handtools.text.search.hit_rendering import path_on_one_line
 
 MAX_ARCHIVE_ENTRIES = 2_000
 MAX_UNPACKED_TAR_BYTES = 256 << 20
-"""The most bytes to which a compressed tar may decompress; larger ones are zip bombs or backups."""
+"""Maximum size of a decompressed tar, in bytes; larger ones are zip bombs or backups."""
 _FAILURES = (
     zipfile.BadZipFile,
     tarfile.TarError,

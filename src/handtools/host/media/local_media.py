@@ -36,7 +36,8 @@ _HINT = "Open it with a command, or get another copy."
 class LocalMedia:
     """Makes previews of files with the installed libraries; raises an error if a library is missing.
 
-    Files are read in a worker process with limits, because a crafted file could use up all memory, or worse.
+    Files are read in a worker process with limits, because a crafted file could use up all memory or
+    exploit a bug in a library.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "") -> None:

@@ -20,7 +20,7 @@ TABLE_PREVIEW_ROWS = 10
 TABLE_CELL_CHARS = 80
 MAX_DATABASE_TABLES = 50
 _SQLITE_STEPS = 2_000_000
-"""The most SQLite virtual machine steps per query, so that counting a huge table is aborted."""
+"""Maximum number of SQLite virtual machine steps per query, so that counting a huge table is aborted."""
 
 
 def preview(path: str, data: bytes) -> MediaPreview | None:

@@ -26,7 +26,7 @@ MAX_PARSED_BYTES = 4 << 20
 """Larger files are not parsed: a syntax tree takes many times the memory of its text."""
 PARSE_LIMITS = WorkerLimits(seconds=5.0, memory_bytes=1 << 30, output_bytes=16 << 20)
 PARSED_GROUP_BYTES = 1 << 20
-"""The most bytes of files sent to a worker in one batch."""
+"""Maximum number of bytes of files sent to a worker in one batch."""
 OUTLINE_CACHE_BYTES = 16 << 20
 OUTLINE_SYMBOL_BYTES = 250
 """The approximate memory of one symbol in bytes, to limit the cache size."""

@@ -319,7 +319,7 @@ class HttpClient:
 MAX_CONTENT_ENCODINGS = 2
 DECODED_PIECE_BYTES = 64 << 10
 DECODER_INPUT_BYTES = 4 << 10
-"""The most bytes passed to a decompressor at once; it copies the bytes that it does not consume."""
+"""Maximum number of bytes passed to a decompressor at once; it copies the bytes that it does not consume."""
 ZSTD_WINDOW_BYTES = 8 << 20
 """The largest zstd window in bytes; RFC 9659 sets this limit for HTTP."""
 
