@@ -110,7 +110,11 @@ class LocalWeb:
     async def fetch_response(self, request: WebRequest, *, opens: HostIsListed) -> WebResponse:
         """Fetch one URL, from the cache if the page there is fresh; redirects are returned, not followed."""
         kept = await to_thread.run_sync(self._cached_page, request)
-        if kept is not None and self.pages is not None and self.pages.serves(kept, request):
+        if (
+            kept is not None
+            and self.pages is not None
+            and self.pages.is_usable_without_request(kept, request)
+        ):
             return kept.answer(request.url)
         from handtools.host.web.http_client import HttpClient
 
@@ -170,7 +174,7 @@ class LocalWeb:
         return self.trust
 
     def _cached_page(self, request: WebRequest) -> CachedPage | None:
-        return self.pages.find(request) if self.pages is not None else None
+        return self.pages.find_even_if_stale(request) if self.pages is not None else None
 
     def _update_cache(
         self,
@@ -183,13 +187,13 @@ class LocalWeb:
         control = headers.get("cache-control", "")
         if response.status != 200 or "no-store" in control.lower():
             if response.status in {404, 410} or "no-store" in control.lower():
-                self.pages.drop(request)
+                self.pages.delete_page(request)
             return
         fresh = self.pages.fresh_until(control)
         if response.kept and cached is not None:
-            self.pages.keep(request, replace(cached, fresh_until=fresh))
+            self.pages.store_page(request, replace(cached, fresh_until=fresh))
             return
-        self.pages.keep(
+        self.pages.store_page(
             request,
             CachedPage(
                 url=str(request.url),

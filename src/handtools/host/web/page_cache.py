@@ -52,7 +52,7 @@ class PageCache:
     store: FolderBlobStore
     clock: Callable[[], float] = time.time
 
-    def find(self, request: WebRequest) -> CachedPage | None:
+    def find_even_if_stale(self, request: WebRequest) -> CachedPage | None:
         """Return the cached page for a request; None if there is none or it can't be read."""
         try:
             head, _, data = self.store.get(_cache_file_name(request)).partition(b"\n")
@@ -61,12 +61,12 @@ class PageCache:
             return None
         return cached if cached.url == str(request.url) else None
 
-    def serves(self, cached: CachedPage, request: WebRequest) -> bool:
+    def is_usable_without_request(self, cached: CachedPage, request: WebRequest) -> bool:
         """Whether a cached page may be used without a request to the server."""
         recent = request.kept and self.clock() < cached.kept_at + PAGE_REREAD_SECONDS
         return recent or self.clock() < cached.fresh_until
 
-    def keep(self, request: WebRequest, cached: CachedPage) -> None:
+    def store_page(self, request: WebRequest, cached: CachedPage) -> None:
         """Store a page, replacing an older one; errors such as a full disk are ignored."""
         facts = asdict(replace(cached, data=b"", kept_at=self.clock()))
         del facts["data"]
@@ -77,7 +77,7 @@ class PageCache:
         except ToolError:
             return
 
-    def drop(self, request: WebRequest) -> None:
+    def delete_page(self, request: WebRequest) -> None:
         """Delete the cached page for a request."""
         self.store.drop(_cache_file_name(request))
 

@@ -84,7 +84,7 @@ class PatchingState:
             code="ambiguous",
             message=f"The hunk fits {len(found)} places: lines {where}.",
             hint="Add context lines around the change, or name the place after `@@`.",
-            candidates=tuple(self.edit_candidate_at(at) for at in found[:_MAX_SHOWN]),
+            candidates=tuple(self.edit_candidate_for_row(at) for at in found[:_MAX_SHOWN]),
         )
 
     def refuse_hunk_elsewhere(self, hunk: Hunk, found: list[int]) -> EditRefused:
@@ -102,10 +102,10 @@ class PatchingState:
             f"more than {MAX_HUNK_DRIFT} lines away.",
             hint="Put the number of the right place in the header"
             f"{', and sort the hunks by line' if found[0] < self.cursor else ''}.",
-            candidates=tuple(self.edit_candidate_at(at) for at in found[:_MAX_SHOWN]),
+            candidates=tuple(self.edit_candidate_for_row(at) for at in found[:_MAX_SHOWN]),
         )
 
-    def edit_candidate_at(self, at: int) -> EditCandidate:
+    def edit_candidate_for_row(self, at: int) -> EditCandidate:
         """Return a row of the file as a candidate to show in a refusal."""
         return EditCandidate(at + 1, row_without_line_end(self.rows[at]).strip())
 
@@ -363,7 +363,7 @@ def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | E
         code="not_found",
         message=f"The hunk only adds lines, and they don't belong to the block that `{named}` opens.",
         hint=f"To put them after it, add line {last + 1} to the hunk as context, with a space before it.",
-        candidates=(state.edit_candidate_at(last),),
+        candidates=(state.edit_candidate_for_row(last),),
     )
 
 
@@ -388,7 +388,7 @@ def _refuse_unplaced_hunk(state: PatchingState, hunk: Hunk) -> EditRefused:
         message="The hunk only adds lines and names no line to put them after.",
         hint="Add the line before them to the hunk as context, with a space before it. "
         f"For the end of the file that is line {last + 1}{how}.",
-        candidates=(state.edit_candidate_at(last),),
+        candidates=(state.edit_candidate_for_row(last),),
     )
 
 
@@ -614,7 +614,7 @@ def _apply_hunk_loosely(
             code="not_found",
             message=f"The hunk says that the file ends with its lines, but they are at line {first}.",
             hint="If that is the right place, leave out `\\ No newline at end of file`.",
-            candidates=(state.edit_candidate_at(first - 1),),
+            candidates=(state.edit_candidate_for_row(first - 1),),
         )
     if not state.rows_below_scope(
         [first - 1], scope_rows, strictly=hunk.line is not None or scope_rows is not None

@@ -49,7 +49,7 @@ class LargeFileIndex:
         """The number of lines of the file."""
         return sum(self.counts) + (not self.ended)
 
-    def place(self, line: int) -> tuple[int, int]:
+    def window_of_line(self, line: int) -> tuple[int, int]:
         """Locate the start of a line: its window's number, and how many line endings to skip in it."""
         before = line - 1
         for window, count in enumerate(self.counts):

@@ -76,7 +76,7 @@ async def read_large_file_lines(
     files: Files, path: str, index: LargeFileIndex, first: int, *, max_bytes: int
 ) -> LargeFileLines:
     """Read whole lines of a large file from line `first`, up to `max_bytes`; a longer line is cut."""
-    window, ends = index.place(first)
+    window, ends = index.window_of_line(first)
     data, last = b"", False
     while len(data) <= max_bytes and not last:
         more = await files.read(path, start=window * LARGE_FILE_WINDOW_BYTES, size=LARGE_FILE_WINDOW_BYTES)

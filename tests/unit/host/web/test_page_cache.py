@@ -23,33 +23,33 @@ def pages(tmp_path):
 
 
 def test_a_page_comes_back_as_it_was(pages):
-    assert pages.find(REQUEST) is None
-    pages.keep(REQUEST, PAGE)
-    found = pages.find(REQUEST)
+    assert pages.find_even_if_stale(REQUEST) is None
+    pages.store_page(REQUEST, PAGE)
+    found = pages.find_even_if_stale(REQUEST)
     assert (found.data, found.etag, found.kept_at) == (b"a\nb", '"1"', 1_000.0)
     assert found.answer(REQUEST.url).kept
     assert found.conditions == {"If-None-Match": '"1"'}
 
 
 def test_addresses_that_differ_in_case_or_form_are_different_pages(pages):
-    pages.keep(REQUEST, PAGE)
-    assert pages.find(WebRequest(url=parse_url("https://docs.example/a"))) is None
-    assert pages.find(WebRequest(url=REQUEST.url, form="html")) is None
+    pages.store_page(REQUEST, PAGE)
+    assert pages.find_even_if_stale(WebRequest(url=parse_url("https://docs.example/a"))) is None
+    assert pages.find_even_if_stale(WebRequest(url=REQUEST.url, form="html")) is None
 
 
 def test_a_newer_page_takes_the_place_of_an_older_one(pages):
-    pages.keep(REQUEST, PAGE)
-    pages.keep(REQUEST, CachedPage(url=PAGE.url, media_type="", charset="", data=b"new"))
-    assert pages.find(REQUEST).data == b"new"
-    pages.drop(REQUEST)
-    assert pages.find(REQUEST) is None
+    pages.store_page(REQUEST, PAGE)
+    pages.store_page(REQUEST, CachedPage(url=PAGE.url, media_type="", charset="", data=b"new"))
+    assert pages.find_even_if_stale(REQUEST).data == b"new"
+    pages.delete_page(REQUEST)
+    assert pages.find_even_if_stale(REQUEST) is None
 
 
 def test_a_damaged_page_is_none(pages, tmp_path):
-    pages.keep(REQUEST, PAGE)
+    pages.store_page(REQUEST, PAGE)
     [file] = tmp_path.iterdir()
     file.write_bytes(b"{broken")
-    assert pages.find(REQUEST) is None
+    assert pages.find_even_if_stale(REQUEST) is None
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_servers_word_holds_as_long_as_it_says(pages, control, seconds):
 
 
 def test_a_page_will_do_for_going_on_but_not_for_a_new_look(pages):
-    pages.keep(REQUEST, PAGE)
-    kept, again = pages.find(REQUEST), WebRequest(url=REQUEST.url, kept=True)
-    assert not pages.serves(kept, REQUEST)
-    assert pages.serves(kept, again)
+    pages.store_page(REQUEST, PAGE)
+    kept, again = pages.find_even_if_stale(REQUEST), WebRequest(url=REQUEST.url, kept=True)
+    assert not pages.is_usable_without_request(kept, REQUEST)
+    assert pages.is_usable_without_request(kept, again)
     TIME[0] = 1_000.0 + PAGE_REREAD_SECONDS + 1
-    assert not pages.serves(kept, again)
+    assert not pages.is_usable_without_request(kept, again)

@@ -20,7 +20,7 @@ def test_every_line_is_found_where_it_begins(data, size):
     lines = data.split(b"\n")[: -1 if data.endswith(b"\n") or not data else None]
     assert found.total == len(lines)
     for number, line in enumerate(lines, 1):
-        window, ends = found.place(number)
+        window, ends = found.window_of_line(number)
         rest = bytes_after_skipped_lines(windows[window], ends) + b"".join(windows[window + 1 :])
         assert rest.split(b"\n")[0] == line
 
