@@ -330,7 +330,9 @@ def _item_to_json(chosen: _Chosen, item: ReviewItem, *, waits: bool) -> dict[str
     }
 
 
-def _revert_rejected_items(workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool) -> None:
+def _revert_rejected_items(
+    workspace: Path, point: ReviewPoint, items: Sequence[ReviewItem], *, as_json: bool
+) -> None:
     """Revert the rejected parts in one call in the user's name, and print the result."""
     from handtools.cli import reject
     from handtools.core.call import Call

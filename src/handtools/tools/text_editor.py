@@ -106,7 +106,9 @@ TEXT_EDITORS: dict[str, AnyTool] = {
 """The newest edition of each name that the vendor's models know."""
 
 
-async def _view_result(ctx: Context, params: TextEditorParams, most: int | None) -> Result[TextEditorDetails]:
+async def _view_result(
+    ctx: Context, params: TextEditorParams, most: int | None
+) -> Result[TextEditorDetails]:
     details = TextEditorDetails(command=params.command, path=params.path)
     facts = await ctx.files.facts(params.path)
     if facts is not None and facts.kind == "folder":

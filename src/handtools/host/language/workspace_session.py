@@ -96,7 +96,9 @@ class WorkspaceLanguageServers:
             task.cancel()
         await LANGUAGE_THREAD.pool.release_owner(self)
 
-    def _slot_of_server(self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]) -> ServerSlot:
+    def _slot_of_server(
+        self, found_server: FoundServer, private_globs: tuple[PathGlobs, ...]
+    ) -> ServerSlot:
         key = (found_server, self._workspace, private_globs)
         start = partial(self._start_server, found_server, private_globs)
         return LANGUAGE_THREAD.pool.slot(key, found_server.server.name, start, self)

@@ -203,7 +203,9 @@ def _changes_part(inside: Callable[[str, int], bool], text: str, at: int, old: s
     return False
 
 
-def _refusal_if_depth_lost(line_index: LineIndex, text: str, at: int, old: str, new: str) -> EditRefused | None:
+def _refusal_if_depth_lost(
+    line_index: LineIndex, text: str, at: int, old: str, new: str
+) -> EditRefused | None:
     """Refuse an edit that adds lines below an old line that was quoted without its indentation.
 
     Returns None if the depth of the added lines is clear.

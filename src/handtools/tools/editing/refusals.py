@@ -112,7 +112,11 @@ def _indentation_note(line_index: LineIndex, first: int, last: int) -> str:
     if signs == {TAB}:
         return " One level here is a tab."
     # If tabs and spaces are mixed, no width is right for every line.
-    unit = 0 if TAB in signs else _usual_indent_width(near) or _usual_indent_width(line_index.lines_without_ends)
+    unit = (
+        0
+        if TAB in signs
+        else _usual_indent_width(near) or _usual_indent_width(line_index.lines_without_ends)
+    )
     return f" One level here is {unit} space{'s' * (unit > 1)}." if unit else ""
 
 
@@ -294,7 +298,9 @@ def with_visible_blanks(line: str) -> str:
     return head.translate(signs) + odd.replace("\t", "→") + tail.translate(signs)
 
 
-def _refuse_quoting_whole_lines(line_index: LineIndex, line: int, old: str, code: RefusalCode, why: str) -> EditRefused:
+def _refuse_quoting_whole_lines(
+    line_index: LineIndex, line: int, old: str, code: RefusalCode, why: str
+) -> EditRefused:
     last = line - 1 + max(1, lines.count_lines(old))
     unique = _lines_unique_in_file(line_index, line - 1, last)
     return EditRefused(
