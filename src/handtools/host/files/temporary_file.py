@@ -60,8 +60,8 @@ def write_node_under_temporary_name(
 ) -> os.stat_result:
     """Create a file, symlink or folder with the content of `node`; returns its stat result.
 
-    A file gets the owner and attributes of `leased`, the file that it will replace. What root creates gets
-    the owner of its folder, who would otherwise be unable to change it.
+    A file gets the owner and attributes of `leased`, the file that it will replace. Entries that root creates get
+    the owner of their folder, who could not change them otherwise.
     """
     if node.kind == "file":
         return _create_temporary_file(folder, name, node, leased, synced=synced)

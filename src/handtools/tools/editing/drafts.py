@@ -90,7 +90,7 @@ async def refusal_naming_removing_call(
         line = line_number_at(body, body.find(wanted))
         return NoMatch(
             f"{where}Already done: new_string is at line {line} since {by.tool} ({ago}, {by.call_id}).",
-            hint="Nothing is left to do here.",
+            hint="There is nothing to do.",
         )
     error.message += f"\nThis text was in the file until {by.tool} replaced it ({ago}, {by.call_id})."
     return error
