@@ -158,7 +158,7 @@ async def _with_line_ends(ctx: Context, params: WriteParams, before: bytes | Non
 
 
 async def _line_end_for_new_file(ctx: Context, path: str) -> str | None:
-    """Return the line ending that `.gitattributes` or else `.editorconfig` files set for a path."""
+    """Return the line ending that `.gitattributes` files set for a path, or `.editorconfig` files."""
     by_editorconfig, above_counts = None, True
     folder, _, name = path.rpartition("/")
     while True:
