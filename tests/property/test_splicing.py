@@ -18,9 +18,9 @@ def splices(draw):
 
 @given(splices(), st.integers(-40, 70) | st.none(), st.integers(-40, 70) | st.none())
 def test_slices_are_those_of_the_whole(spliced, start, stop):
-    assert spliced[start:stop] == spliced.whole[start:stop]
-    assert len(spliced) == len(spliced.whole)
-    assert spliced.is_same == (spliced.whole == spliced.text)
+    assert spliced[start:stop] == spliced.full_text[start:stop]
+    assert len(spliced) == len(spliced.full_text)
+    assert spliced.is_unchanged == (spliced.full_text == spliced.text)
 
 
 @given(splices())
@@ -28,9 +28,9 @@ def test_diffs_are_those_of_the_whole(spliced):
     tail = len(spliced.text) - spliced.end
     feeds = spliced.text.count("\n", 0, spliced.start)
     same = KnownCommonEnds(spliced.start, tail, feeds)
-    if not spliced.is_same:
+    if not spliced.is_unchanged:
         assert unified_diff("a", spliced.text, spliced, common_ends=same) == unified_diff(
-            "a", spliced.text, spliced.whole
+            "a", spliced.text, spliced.full_text
         )
-        line = first_changed_line(spliced.text, spliced.whole)
+        line = first_changed_line(spliced.text, spliced.full_text)
         assert first_changed_line(spliced.text, spliced, common_ends=same) == line

@@ -80,11 +80,11 @@ class StrandsTool(AgentTool):
             return context.interrupt(approval.fingerprint, reason=question_to_json(approval))
 
         cancel = CancelToken()
-        watching = asyncio.create_task(_cancel_when_signalled(context.cancel_signal, cancel))
+        cancel_watcher = asyncio.create_task(_cancel_when_signalled(context.cancel_signal, cancel))
         try:
             result = await call_and_ask_approval(self._toolbox, call, ask, cancel)
         finally:
-            watching.cancel()
+            cancel_watcher.cancel()
         return {
             "toolUseId": str(use["toolUseId"]),
             "status": "success" if result.ok else "error",

@@ -219,7 +219,7 @@ def tightened_configuration(
     ignored = {key: f"`{key}` belongs in your own configuration." for key in PERSONAL_KEYS if key in said}
     rules = [table.to_policy_rule() for table in values.rule]
     tightened = tightened_policy(
-        configuration.policy, policy_of_config_file(values), rules, said=said, folder=folder
+        configuration.policy, policy_of_config_file(values), rules, keys_set=said, folder=folder
     )
     settings = configuration.settings
     limits = _tightened_limits(settings.limits, _limits_of_table(values.limits), ignored)

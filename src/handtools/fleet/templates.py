@@ -330,14 +330,14 @@ def _open_image_files(source: Path, scratch: Path, budget: ArchiveBudget) -> Ite
 
 
 def _image_digest_and_tree(
-    files: _ImageFiles, scratch: Path, budget: ArchiveBudget, opened: contextlib.ExitStack
+    files: _ImageFiles, scratch: Path, budget: ArchiveBudget, open_layers: contextlib.ExitStack
 ) -> tuple[str, ImageTree]:
     digest, config, names = _image_digest_config_and_layers(files)
-    diffs = _require_json_object(config.get("rootfs")).get("diff_ids")
-    if not isinstance(diffs, list) or len(diffs) != len(names):
+    diff_ids = _require_json_object(config.get("rootfs")).get("diff_ids")
+    if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
         raise UsageError(f"The image's configuration does not list its layers. {_SAVE_IMAGE_HINT}")
     tree = ImageTree()
-    for number, (name, diff) in enumerate(zip(names, diffs, strict=True)):
+    for number, (name, diff) in enumerate(zip(names, diff_ids, strict=True)):
         plain = scratch / f"layer-{number}"
         packed = files.open_file(name)
         if packed is None:
@@ -347,7 +347,7 @@ def _image_digest_and_tree(
                 raise UsageError(
                     f"The layer {name} is damaged: its digest does not match. {_SAVE_IMAGE_HINT}"
                 )
-        layer = opened.enter_context(plain.open("rb"))
+        layer = open_layers.enter_context(plain.open("rb"))
         plain.unlink()  # the open fd keeps the data
         tree.apply_layer(TarArchive(layer).paths_and_nodes(budget))
     return digest, tree

@@ -71,7 +71,7 @@ def url_escaped_path(path: str) -> str:
 
 
 def path_to_printable(path: str) -> str:
-    """Encode a relative path as printable text for one line or JSON; `path_from_printable` decodes it."""
+    """Encode a relative path as printable text on one line; `path_from_printable` decodes it."""
     return path if path.isprintable() else f"/{url_escaped_path(path)}"
 
 

@@ -90,7 +90,7 @@ def test_no_rule_that_somebody_adds_weakens_a_default(kind):
             mine.with_rules([replace(asking, only_tightens=True)]),
             intersect_policies(mine, Policy(rules=(asking,)), TOOLS),
             intersect_policies(Policy(rules=(asking,)), mine, TOOLS),
-            tightened_policy(mine, Policy(), [asking], said=()).policy,
+            tightened_policy(mine, Policy(), [asking], keys_set=()).policy,
         )
         for policy in policies:
             assert policy.decide(effects[kind], "bash").verdict == "deny"
@@ -300,7 +300,7 @@ def test_a_rule_covers_for_tools_what_it_covers_for_commands(paths, but, covered
 
 
 def in_folder(*rules, excluded=()):
-    return tightened_policy(Policy(), Policy(excluded=excluded), rules, said=(), folder="api").policy
+    return tightened_policy(Policy(), Policy(excluded=excluded), rules, keys_set=(), folder="api").policy
 
 
 def test_the_rules_of_one_folder_of_several_speak_for_that_folder_alone():

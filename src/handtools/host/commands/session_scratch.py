@@ -144,9 +144,9 @@ class SessionScratchFolders:
                     )
 
     def tidy(self) -> None:
-        """Delete scratch unused for a week, then the oldest until the rest is within the limit.
+        """Delete scratch folders unused for a week, then the oldest ones until the rest fits within the limit.
 
-        The folders are renamed at once and deleted in a thread, because the trees may be large.
+        The folders are renamed immediately and deleted in a background thread, because they may be large.
         """
         kept = []
         for path in self._session_and_cache_folders():

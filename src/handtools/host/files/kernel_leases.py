@@ -99,7 +99,7 @@ class LeasedFile:
         return found is not None and os.path.samestat(found, self.found)
 
     def intact(self) -> bool:
-        """Whether no process has written to the file, or is waiting to, since the lease was taken."""
+        """Whether no process has written to the file since the lease was taken, and none is waiting to."""
         if self.fd is None:
             return True  # a symlink can't be changed in place; a folder is checked after its move
         return syscalls.is_lease_unbroken(self.fd) if self._leased else self._holds_bytes()

@@ -182,7 +182,7 @@ class LocalFiles:
     def is_tracked_by_git(self, path: str) -> bool:
         """Whether git tracks the content of the file at a path.
 
-        As in git, a file that was tracked is not read again while its state and that of the index are the same.
+        As in git, a tracked file is not read again as long as neither its state nor the index has changed.
         """
         from handtools.host.files.git_repository import git_index_above, git_index_lists
 

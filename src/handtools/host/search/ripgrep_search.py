@@ -228,18 +228,18 @@ class RipgrepSearch:
         return Hits(tuple(found[:most]), _with_changed(gaps, refused))
 
     def _confirmed_hits(self, collected: _MatchRecords) -> tuple[list[Hit], list[str], int]:
-        """Return the confirmed hits of match records, the paths of unconfirmed ones, and the binary files."""
-        records, binary = collected
+        """Return the confirmed hits, the paths of unconfirmed ones, and the number of binary files."""
+        records, binary_count = collected
         records.sort(key=lambda each: _walk_order(each[0]))
-        with HitConfirmation(self._root_folder) as confirmed:
-            told = [(path, parse_ripgrep_record(record)) for path, record in records]
+        with HitConfirmation(self._root_folder) as confirmation:
+            parsed_records = [(path, parse_ripgrep_record(record)) for path, record in records]
             found = [
                 hit
-                for path, data in told
-                if confirmed.holds(path, data)
+                for path, data in parsed_records
+                if confirmation.holds(path, data)
                 for hit in hits_of_record(path, data)
             ]
-        return found, confirmed.refused, binary
+        return found, confirmation.refused, binary_count
 
     async def tallies(
         self, patterns: SearchPatterns, scope: SearchScope, *, most: int, admit: PathFilter
@@ -339,17 +339,17 @@ class RipgrepSearch:
         `finish` makes the result of what was collected, in the same thread.
         """
 
-        def finish_unless_capped(running: RipgrepRun, stream: IO[bytes]) -> U | None:
+        def finish_unless_capped(running: RipgrepRun, stream: IO[bytes]) -> list[U]:
             found = collect(running, stream)
-            return None if running.capped else finish(found)
+            return [] if running.capped else [finish(found)]
 
         def finish_always(running: RipgrepRun, stream: IO[bytes]) -> U:
             return finish(collect(running, stream))
 
-        found, gaps = await self._run(options, scope, finish_unless_capped)
-        if found is None:
+        finished, gaps = await self._run(options, scope, finish_unless_capped)
+        if not finished:
             return await self._run(["--sort", "path", *options], scope, finish_always)
-        return found, gaps
+        return finished[0], gaps
 
     async def _run(
         self,

@@ -45,8 +45,9 @@ def words_that_may_name_programs(script: Script) -> tuple[str, ...]:
     """Return the words of a script that may name files it runs; none if it only reads or moves files.
 
     Words can't be classified as programs, scripts or data here, so the result has all words as written, split at
-    white space and shell operators, and the unquoted words of the commands. It also has the rest of each word
-    after each slash, since `$PWD/x` and `a/../x` may be `x`, and files that well-known programs run by default.
+    white space and shell operators, and the commands' words without their quotes. It also has the rest of each
+    word after each slash, since `$PWD/x` and `a/../x` may be `x`, and files that well-known programs run by
+    default.
     """
     if script.parts and all(words[0] in _RUN_NO_FILE and not find_hazards(words) for words in script.parts):
         return ()

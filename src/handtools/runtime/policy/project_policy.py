@@ -26,16 +26,16 @@ def tightened_policy(
     project_policy: Policy,
     rules: Sequence[Rule],
     *,
-    said: Collection[str],
+    keys_set: Collection[str],
     folder: str = "",
 ) -> TightenedPolicy:
-    """Tighten a policy with a project's file, which contains the rules `rules` and the keys `said`.
+    """Tighten a policy with a project's file, which contains the rules `rules` and the keys `keys_set`.
 
     With `folder`, the name of a folder in the workspace, the file's globs apply to paths in that folder.
     """
     ignored: dict[str, str] = {}
     unattended = policy.unattended
-    if "unattended" in said:
+    if "unattended" in keys_set:
         if _is_weaker(project_policy.unattended, unattended):
             ignored["unattended"] = f'`unattended = "{project_policy.unattended}"` is weaker than yours.'
         else:

@@ -123,8 +123,8 @@ def replace_in_nearest_lines(
     if merged.rows == list(window.lines):
         return AlreadyApplied(text=line_index.text, excerpt=window)
     span = line_index.span(window.line - 1, window.end_line)
-    closed = bool(lines.ending_of_line(line_index.text[span.start : span.end]))
-    written = ending.join(merged.rows) + (ending if closed and merged.rows else "")
+    ends_with_line_ending = bool(lines.ending_of_line(line_index.text[span.start : span.end]))
+    written = ending.join(merged.rows) + (ending if ends_with_line_ending and merged.rows else "")
     return EditApplied(
         spliced=SplicedText(line_index.text, span.start, span.end, written),
         tier=merged.tier,

@@ -79,17 +79,17 @@ def has_definition(lines: Sequence[MatchedLine]) -> bool:
     contain few of the keywords, and most lines none of them, so cheap checks avoid most of the regex
     matching.
     """
-    open_ones = [
+    candidates = [
         (text, start, end)
         for text, spans in lines
         for start, end in spans
         if not start or _can_precede_name(text[start - 1]) or not text[start:end].isidentifier()
     ]
-    if not open_ones:
+    if not candidates:
         return False
-    whole = "\n".join([text for text, _, _ in open_ones])
+    whole = "\n".join([text for text, _, _ in candidates])
     words = [word for word in _WORD_LIST if word in whole]
-    return any(_is_definition_match(text, start, end, words) for text, start, end in open_ones)
+    return any(_is_definition_match(text, start, end, words) for text, start, end in candidates)
 
 
 def _can_precede_name(sign: str) -> bool:
@@ -182,7 +182,7 @@ def page_of_hits(
 def page_of_files(
     counts: MatchCounts, *, by_count: bool, offset: int, cursor: SearchCursor | None, limit: int
 ) -> HitPage[MatchCount]:
-    """Rank files as one block and return the requested page."""
+    """Rank all files together and return the requested page."""
     ranking = sort_match_counts(counts.tallies, by_count=by_count)
     keys = [f"{tally.path}\0{tally.matches * by_count}" for tally in ranking]
     place = (

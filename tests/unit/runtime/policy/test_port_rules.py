@@ -56,10 +56,10 @@ def test_a_publication_is_judged_by_rules_by_the_list_and_by_the_default(policy,
 
 
 def test_a_project_may_only_tighten():
-    weak = tightened_policy(Policy(), Policy(defaults={"publish": "allow"}), [], said={"defaults"})
+    weak = tightened_policy(Policy(), Policy(defaults={"publish": "allow"}), [], keys_set={"defaults"})
     assert weak.policy.decide(publication(), "jobs").verdict == "ask"
     assert weak.ignored
-    strict = tightened_policy(LISTED, Policy(), [NEVER], said={"rule"})
+    strict = tightened_policy(LISTED, Policy(), [NEVER], keys_set={"rule"})
     assert strict.policy.decide(publication(), "jobs").verdict == "deny"
 
 

@@ -181,7 +181,7 @@ def workspace_args(launch: Launch) -> Iterator[str]:
 
 
 def read_only_args(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield arguments that mount paths read-only; `pairs` are source and target."""
+    """Yield arguments that mount paths read-only; `pairs` are tuples of source and target."""
     for path, place in pairs:
         yield from ("--ro-bind", path, place)
 
