@@ -18,15 +18,15 @@ Request = tuple[str, dict[str, Any]]
 Jobs = dict[str, Callable[..., Request]]
 EditInTurns = Callable[[PeerClient, str, str, str], str]
 """An edit that takes more than one call: client, path, old text, new text."""
-OURS, FILESYSTEM = "ours", "filesystem"
+OURS, FILESYSTEM, COMMANDER = "ours", "filesystem", "commander"
 PACKAGES = {
     FILESYSTEM: "@modelcontextprotocol/server-filesystem@2026.8.31",
-    "commander": "@wonderwhy-er/desktop-commander@0.2.12",
+    COMMANDER: "@wonderwhy-er/desktop-commander@0.2.12",
     "shell": "mcp-server-commands@0.5.0",
 }
 _PROGRAMS = {
     FILESYSTEM: "mcp-server-filesystem",
-    "commander": "desktop-commander",
+    COMMANDER: "desktop-commander",
     "shell": "mcp-server-commands",
 }
 _INSTALL_SECONDS = 300.0
