@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from handtools import Policy
-from handtools.fleet.batch_fleet import open_local_fleet
+from handtools.fleet.fleets_for_batches import open_local_fleet
 
 MODULE = """def mean(numbers):
     return sum(numbers) * len(numbers)

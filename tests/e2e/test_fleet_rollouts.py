@@ -4,7 +4,7 @@ import runpy
 from pathlib import Path
 
 from handtools import Policy
-from handtools.fleet.batch_fleet import open_local_fleet
+from handtools.fleet.fleets_for_batches import open_local_fleet
 
 EXAMPLE = Path(__file__).parents[1].parent / "examples" / "fleet_rollouts" / "rollouts.py"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from handtools.fleet.batch_fleet import open_ray_fleet
 from handtools.fleet.batch_runner import BatchRunner, BatchSettings
 from handtools.fleet.batch_tasks import BatchFolder, BatchTask
 from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.fleets_for_batches import open_ray_fleet
 from handtools.fleet.ray_fleet import SLOT_RESOURCE, Fleet
 from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy

@@ -28,12 +28,12 @@ from handtools.text.plurals import number_with_noun
 if TYPE_CHECKING:
     from handtools.cli.html_report import ReportedCall
     from handtools.fleet.batch_agent import WorkspaceRelay
-    from handtools.fleet.batch_fleet import BatchFleet
     from handtools.fleet.batch_runner import BatchProgress, BatchRunner
     from handtools.fleet.batch_tasks import BatchFolder, BatchTask, TaskResult
     from handtools.fleet.drain import WorkspaceMove
     from handtools.fleet.fleet_status import FleetHostStatus
     from handtools.fleet.fleet_toolbox import FleetToolbox
+    from handtools.fleet.fleets_for_batches import BatchFleet
     from handtools.fleet.ray_fleet import Fleet
     from handtools.runtime.policy import Policy
 
@@ -379,7 +379,7 @@ def _unattended_policy(file: Path | None) -> "Policy":
 async def _open_batch_fleet(
     out: Path, policy: "Policy", runner: str, address: str, *, fleet: str, concurrency: int
 ) -> "AsyncIterator[BatchFleet]":
-    from handtools.fleet.batch_fleet import open_local_fleet, open_ray_fleet
+    from handtools.fleet.fleets_for_batches import open_local_fleet, open_ray_fleet
 
     store = (out / LOCAL_STORE_NAME).absolute()
     opened = (

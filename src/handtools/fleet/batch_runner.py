@@ -18,9 +18,9 @@ from handtools.core.call import Call
 from handtools.core.errors import Busy, HandtoolsError, UsageError
 from handtools.core.result import Result, result_from_json
 from handtools.fleet.batch_agent import AGENT_LOG_NAME, BatchAgent
-from handtools.fleet.batch_fleet import BatchFleet
 from handtools.fleet.batch_tasks import IMAGE_PREFIX, JOURNAL_NAME, BatchFolder, BatchTask, TaskResult
 from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.fleets_for_batches import BatchFleet
 from handtools.local_journal import open_local_journal
 from handtools.tools.bash import last_output_line
 

@@ -340,7 +340,7 @@ class Fleet:
     async def start(cls, name: str, settings: HostSettings, *, hosts: int = 1) -> "Fleet":
         """Start hosts as detached actors, spread over the nodes. Existing hosts are kept."""
         for number in range(hosts):
-            _start_host(name, f"h{number}", settings)
+            _start_detached_host(name, f"h{number}", settings)
         fleet = cls(name, [f"h{number}" for number in range(hosts)])
         await asyncio.gather(*(client.ping() for client in fleet._clients.values()))
         return fleet
@@ -427,7 +427,7 @@ class Fleet:
         while time.monotonic() < end:
             # Retry: Ray frees the name only some time after the actor is gone.
             with contextlib.suppress(ValueError):
-                _start_host(self.name, host, settings, is_new=True)
+                _start_detached_host(self.name, host, settings, is_new=True)
                 break
             await asyncio.sleep(_NAME_LOOK_SECONDS)
         await client.ping()
@@ -457,7 +457,7 @@ class Fleet:
             await self._close_and_kill_host(client)
 
 
-def _start_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool = False) -> None:
+def _start_detached_host(fleet: str, host: str, settings: HostSettings, *, is_new: bool = False) -> None:
     """Start a host as an actor. With `is_new`, raises `ValueError` if an actor with that name exists."""
     import ray
 

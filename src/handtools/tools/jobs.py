@@ -134,7 +134,7 @@ async def _output_result(ctx: Context, job: Job, since: int | None) -> Result[Jo
     if page.start > 0:
         whole = f"; full output: `{job.output.kept}`" if job.output.kept else ""
         parts.insert(0, f"(From byte {page.start:,}{whole}.)")
-    parts += await _changes_and_notes(ctx, job)
+    parts += await _lines_about_changes(ctx, job)
     parts.append(f"(since={page.cursor} continues{f' with {more:,} bytes' if more > 0 else ''}.)")
     return Result("\n".join(part for part in parts if part), _job_details(job, page.cursor))
 
@@ -149,11 +149,11 @@ async def _screen_result(ctx: Context, job: Job) -> Result[JobsDetails]:
     screen.draw_output(decode_output(page.data, starts=page.start == 0))
     shown = screen.text_lines() or ["(The screen is empty.)"]
     cursor = f"(Cursor at line {screen.row + 1}, column {screen.column + 1}.)"
-    said = [*shown, cursor, _job_row(job), *await _changes_and_notes(ctx, job)]
+    said = [*shown, cursor, _job_row(job), *await _lines_about_changes(ctx, job)]
     return Result("\n".join(said), _job_details(job, page.cursor))
 
 
-async def _changes_and_notes(ctx: Context, job: Job) -> list[str]:
+async def _lines_about_changes(ctx: Context, job: Job) -> list[str]:
     if job.exit is None:
         return []
     # The change is recorded for the call that started the job, but that call's result was returned before

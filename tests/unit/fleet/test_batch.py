@@ -11,10 +11,10 @@ from handtools.core.call import Call
 from handtools.core.errors import UsageError
 from handtools.core.events import Progressed
 from handtools.fleet.batch_agent import BatchAgent, WorkspaceRelay, load_agent
-from handtools.fleet.batch_fleet import open_local_fleet
 from handtools.fleet.batch_runner import BatchProgress, BatchRunner, BatchSettings, parse_template_source
 from handtools.fleet.batch_tasks import RESULTS_NAME, BatchFolder, BatchTask, TaskResult, read_tasks
 from handtools.fleet.fleet_toolbox import FleetToolbox
+from handtools.fleet.fleets_for_batches import open_local_fleet
 from handtools.fleet.host_client import HostClient
 from handtools.local_journal import open_local_journal
 from handtools.runtime.policy import Policy

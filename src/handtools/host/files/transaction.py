@@ -193,7 +193,7 @@ def _clean_up(target: StepTarget, before: Node | None, after: Node | None) -> st
     discard_unfinished(target)
     if folder.find(temporary) is None:
         return note
-    known = next((node for node in (before, after) if _is_recorded(target, node)), None)
+    known = next((node for node in (before, after) if _temporary_matches_node(target, node)), None)
     if known is not None and known.held:
         return_unplaced(target, known)
     elif known or any(_is_unfinished(target, node) for node in (before, after)):
@@ -211,7 +211,7 @@ def _clean_up(target: StepTarget, before: Node | None, after: Node | None) -> st
     return note
 
 
-def _is_recorded(target: StepTarget, node: Node | None) -> bool:
+def _temporary_matches_node(target: StepTarget, node: Node | None) -> bool:
     return node is not None and _is_at(target, target.temporary, node)
 
 

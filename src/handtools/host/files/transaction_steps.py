@@ -124,7 +124,7 @@ class StepTarget:
         """Drop the cached fd of the target, a folder that is gone; with `tree`, of all folders below it too."""
         self._open_folders.forget(self.path, tree=tree)
 
-    def fetch(self, node: Node) -> None:
+    def move_backup_to_temporary(self, node: Node) -> None:
         """Move a backup to the temporary name; raises `StorageFault` if the backup was changed."""
         assert node.held is not None
         if (
@@ -325,7 +325,7 @@ class PlaceFile(TransactionStep):
         )
 
     def _fetch_from_backups(self, after: Node, leased: LeasedFile | None) -> os.stat_result:
-        self.target.fetch(after)
+        self.target.move_backup_to_temporary(after)
         if after.kind == "file" and leased is not None and after.mode is None:
             temporary_file.copy_metadata(self.target.folder, self.target.temporary, leased)
         return self.target.folder.stat(self.target.temporary)
@@ -483,7 +483,7 @@ class PlaceFile(TransactionStep):
     def _make_again(self, before: Node) -> None:
         """Restore the old file at the temporary name, from its recorded bytes or from the backups."""
         if before.held:
-            self.target.fetch(before)
+            self.target.move_backup_to_temporary(before)
             return
         mode = before.mode if before.mode is not None else self._mode
         old_node = Node(before.kind, before.data, mode)

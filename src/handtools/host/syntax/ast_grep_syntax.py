@@ -116,7 +116,7 @@ class TreeSyntax:
             # Without fork, starting a process per file would take longer than parsing the file here, even
             # though that blocks other threads (GIL).
             await checkpoint()
-            return _read_parts(parse_in_worker(arguments, data).value, read, len(files))
+            return _decode_worker_parts(parse_in_worker(arguments, data).value, read, len(files))
         parsed = await to_thread.run_sync(
             self._parse_batch_in_worker, arguments, data, read, len(files), abandon_on_cancel=True
         )
@@ -136,7 +136,7 @@ class TreeSyntax:
         with workers.turns:
             child = self._take_idle_worker() or workers.open_child(PARSE_TASK)
             try:
-                return _read_parts(child.call(arguments, data).value, read, count)
+                return _decode_worker_parts(child.call(arguments, data).value, read, count)
             except (TaskFailed, ValueError, LookupError, TypeError):
                 child.close()
                 return None
@@ -185,7 +185,9 @@ def _size_limited_groups(files: Sequence[SourceFile]) -> Iterator[list[SourceFil
         yield source_files
 
 
-def _read_parts(value: Mapping[str, Any], read: Callable[[Any], _T], count: int) -> list[_T | None]:
+def _decode_worker_parts(
+    value: Mapping[str, Any], read: Callable[[Any], _T], count: int
+) -> list[_T | None]:
     """Read the parts of a worker's result; raises Value-, Lookup- or TypeError if one is malformed."""
     if len(value["parts"]) != count:
         raise ValueError("the number of parts and files differs")

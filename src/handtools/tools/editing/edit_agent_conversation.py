@@ -126,7 +126,7 @@ class EditAgentSession:
         elif isinstance(piece, OldNewPair):
             return await self._apply_edit_or_problems(piece)
         elif isinstance(piece, ShowLines):
-            return [self._add_shown_lines(piece)]
+            return [self._show_more_lines(piece)]
         elif isinstance(piece, EditDeclined):
             raise InvalidInput(f"The model can't do it: {piece.why}", hint=_EDIT_DIRECTLY_HINT)
         elif isinstance(piece, MalformedAnswer):
@@ -161,7 +161,7 @@ class EditAgentSession:
             line = line_number_at(self.draft.body, self.draft.body.index(old))
             self.say(f"{self.draft.path}: edit {len(self.pairs) + 1} goes to line {line}\n")
 
-    def _add_shown_lines(self, show: ShowLines) -> str:
+    def _show_more_lines(self, show: ShowLines) -> str:
         total = count_lines(self.draft.body)
         first = min(max(1, show.first), max(1, total))
         last = min(max(first, show.last), first + MAX_PROMPT_FILE_LINES - 1, max(1, total))

@@ -16,6 +16,7 @@ from handtools.tools.editing.edit_outcome import (
     MatchHint,
     UnclearEdit,
 )
+from handtools.tools.editing.loose_replacement import replay_edit_on_lines
 from handtools.tools.editing.normalized_lines import (
     BLOCK_OPENERS,
     LineIndex,
@@ -23,7 +24,6 @@ from handtools.tools.editing.normalized_lines import (
     MatchLoss,
     substring_offsets,
 )
-from handtools.tools.editing.rewrite_of_matched_lines import replay_edit_on_lines
 
 MAX_OCCURRENCES = 20
 INSIDE_WORD_NOTE = "inside a longer word"

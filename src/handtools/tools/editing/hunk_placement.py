@@ -288,7 +288,7 @@ def _row_after_block(rows: list[str], scope_rows: ScopeRows) -> int:
     ends = (
         at
         for at in range(scope_rows.stop, len(rows))
-        if rows[at].strip() and _indentation_width(rows[at]) <= depth
+        if rows[at].strip() and _indentation_length(rows[at]) <= depth
     )
     return next((at + 1 for at in ends if not _continues_block(rows[at])), len(rows))
 
@@ -296,7 +296,7 @@ def _row_after_block(rows: list[str], scope_rows: ScopeRows) -> int:
 def _least_depth(rows: list[str], scope_rows: ScopeRows) -> int:
     """Return the least indentation of a scope's rows; -1 if all are blank, so that no row ends the block."""
     return min(
-        (_indentation_width(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()),
+        (_indentation_length(row) for row in rows[scope_rows.start : scope_rows.stop] if row.strip()),
         default=-1,
     )
 
@@ -308,9 +308,9 @@ def _continues_block(row: str) -> bool:
 
 def _is_closing_row(rows: list[str], scope_rows: ScopeRows, at: int) -> bool:
     """Whether a row closes the block that the scope is in."""
-    depth, between = _indentation_width(rows[at]), rows[scope_rows.stop : at]
+    depth, between = _indentation_length(rows[at]), rows[scope_rows.stop : at]
     closing = rows[at].strip().startswith(_CLOSERS)
-    return closing and all(_indentation_width(row) > depth for row in between if row.strip())
+    return closing and all(_indentation_length(row) > depth for row in between if row.strip())
 
 
 def _heading_level(row: str) -> int:
@@ -319,7 +319,7 @@ def _heading_level(row: str) -> int:
     return signs if signs and row[signs : signs + 1] == " " else 0
 
 
-def _indentation_width(row: str) -> int:
+def _indentation_length(row: str) -> int:
     return len(lines.indentation_of_line(row))
 
 
@@ -334,13 +334,13 @@ def insertion_row(state: PatchingState, hunk: Hunk) -> int | EditRefused:
     if isinstance(reaches, EditRefused):
         return reaches
     if reaches is None:
-        return _refuse_unplaced_hunk(state, hunk)
+        return _refusal_of_unplaced_addition(state, hunk)
     if len(reaches) > 1:
         return state.refuse_many_places([reach.start for reach in reaches])
     [reach] = reaches
     if _belongs_outside_scope(state.rows, reach, hunk):
         return _file_end_or_refusal(state, reach)
-    return reach.stop if hunk.scopes else _refuse_unplaced_hunk(state, hunk)
+    return reach.stop if hunk.scopes else _refusal_of_unplaced_addition(state, hunk)
 
 
 def _belongs_outside_scope(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -> bool:
@@ -350,7 +350,7 @@ def _belongs_outside_scope(rows: list[str], scope_rows: ScopeRows, hunk: Hunk) -
         return 0 < _heading_level(first) <= _heading_level(rows[scope_rows.start])
     depth = _least_depth(rows, scope_rows)
     below = next((row for row in rows[scope_rows.stop :] if row.strip()), "")
-    return _indentation_width(below) > depth >= _indentation_width(first)
+    return _indentation_length(below) > depth >= _indentation_length(first)
 
 
 def _file_end_or_refusal(state: PatchingState, scope_rows: ScopeRows) -> int | EditRefused:
@@ -374,13 +374,13 @@ def _last_row_of_scope(rows: list[str], scope_rows: ScopeRows) -> int:
     else:
         depth = _least_depth(rows, scope_rows)
         below = ((at, rows[at]) for at in range(scope_rows.stop, len(rows)) if rows[at].strip())
-        ends = (at for at, row in below if _indentation_width(row) <= depth and not _continues_block(row))
+        ends = (at for at, row in below if _indentation_length(row) <= depth and not _continues_block(row))
         stop = next(ends, len(rows))
         stop += stop < len(rows) and rows[stop].strip().startswith(_CLOSERS)
     return max(at for at in range(stop) if rows[at].strip())
 
 
-def _refuse_unplaced_hunk(state: PatchingState, hunk: Hunk) -> EditRefused:
+def _refusal_of_unplaced_addition(state: PatchingState, hunk: Hunk) -> EditRefused:
     last = max((at for at, row in enumerate(state.rows) if row.strip()), default=0)
     how = "" if hunk.line is not None else "; or put `*** End of File` below them"
     return EditRefused(

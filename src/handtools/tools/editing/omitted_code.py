@@ -145,7 +145,7 @@ def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], ma
     if nearest is None:
         return False
     last = line_index.lines_without_ends[nearest.last - 1]
-    head, foot = _indentation_width(last), _indentation_width(line_index.lines_without_ends[match.first])
+    head, foot = _indentation_length(last), _indentation_length(line_index.lines_without_ends[match.first])
     least = min(head + last.rstrip().endswith(BLOCK_OPENERS), foot)
     left_out = range(nearest.last, match.first)
     return not least or (
@@ -156,10 +156,10 @@ def _is_below_in_block(line_index: LineIndex, matches_above: list[LineMatch], ma
 
 def _is_indented_at_least(line: str, least: int) -> bool:
     """Whether a line is indented by `least` or more; blank lines and lines starting with `#` always pass."""
-    return _indentation_width(line) >= least or is_blank(line) or line.lstrip().startswith("#")
+    return _indentation_length(line) >= least or is_blank(line) or line.lstrip().startswith("#")
 
 
-def _indentation_width(line: str) -> int:
+def _indentation_length(line: str) -> int:
     return indentation_width(indentation_of_line(line))
 
 

@@ -48,7 +48,7 @@ def _unescaped_byte(escape: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else bytes([_LETTERS.get(code, code[0])])
 
 
-def without_diff_prefixes(old: str, new: str) -> tuple[str, str]:
+def names_without_diff_prefixes(old: str, new: str) -> tuple[str, str]:
     """Strip the `a/` and `b/` prefixes of diffs from an old and a new name, only if both have one."""
     # The same letter on both sides is a real folder, not a prefix.
     if _has_prefix(old) and _has_prefix(new) and old[0] != new[0]:
@@ -64,12 +64,12 @@ def _has_prefix(name: str) -> bool:
 def names_in_git_diff_header(rest: str) -> tuple[str, str] | None:
     """Parse the two file names after `diff --git`; None if the split between them is ambiguous."""
     if match := re.fullmatch(rf"({_QUOTED.pattern}|\S+) ({_QUOTED.pattern}|\S+)", rest):
-        return without_diff_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
+        return names_without_diff_prefixes(unquoted_name(match[1]), unquoted_name(match[2]))
     if len(rest) > _MAX_TITLE:
         return None
     # Names with spaces: split at the space where both halves name the same file.
     for cut in (at for at, character in enumerate(rest) if character == " "):
-        old, new = without_diff_prefixes(unquoted_name(rest[:cut]), unquoted_name(rest[cut + 1 :]))
+        old, new = names_without_diff_prefixes(unquoted_name(rest[:cut]), unquoted_name(rest[cut + 1 :]))
         if old == new:
             return old, new
     return None
@@ -149,7 +149,7 @@ class _UnifiedDiffReader:
         while self.at < len(self.rows) and not self._current_row().startswith(("@@", _TITLE)):
             row = self._current_row()
             if self._starts_file(self.at):
-                header.old, header.new = without_diff_prefixes(
+                header.old, header.new = names_without_diff_prefixes(
                     unquoted_name(row[4:]), unquoted_name(self.rows[self.at + 1][4:])
                 )
                 self.at += 2

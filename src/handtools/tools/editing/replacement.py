@@ -21,6 +21,7 @@ from handtools.tools.editing.edit_outcome import (
     UnclearEdit,
 )
 from handtools.tools.editing.exact_replacement import replace_all_exact, replace_exact
+from handtools.tools.editing.loose_replacement import replay_edit_on_lines
 from handtools.tools.editing.normalized_lines import (
     MAX_CANDIDATES,
     LineIndex,
@@ -32,7 +33,6 @@ from handtools.tools.editing.normalized_lines import (
     least_lossy_matches,
 )
 from handtools.tools.editing.old_string_repair import ArgumentReading
-from handtools.tools.editing.rewrite_of_matched_lines import replay_edit_on_lines
 
 MatchRule = Callable[[LineIndex, ArgumentReading, MatchHint | None], EditOutcome | None]
 

@@ -39,7 +39,7 @@ class MappedDefinition:
     """The source line of the definition."""
 
 
-def mentioned_names(text: str) -> Counter[str]:
+def count_used_names(text: str) -> Counter[str]:
     """Count how often source code uses each name, by syntax: only calls, capitalized names and imports."""
     found = Counter(_USE.findall(text))
     for line in _IMPORT.findall(text):
@@ -187,7 +187,7 @@ async def survey_repository(search: Search, syntax: Syntax, root: str) -> Defini
             if outline is None:
                 continue
             body = decode(sources[path]).body
-            mentions[path] = mentioned_names(body)
+            mentions[path] = count_used_names(body)
             lines = split_lines(body)
             definitions += [
                 MappedDefinition(

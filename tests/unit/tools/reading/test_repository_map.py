@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from handtools.text.token_estimate import estimate_tokens
 from handtools.tools.reading.repository_map import (
     MappedDefinition,
+    count_used_names,
     map_that_fits,
-    mentioned_names,
     rank_definitions_by_mentions,
     render_map,
 )
@@ -24,7 +24,7 @@ def define(path, name, line=1):
 
 def test_what_many_files_mention_comes_before_what_none_does():
     every = [define("a", "lonely_thing"), define("b", "central_thing"), define("c", "local_thing")]
-    mentions = {name: mentioned_names("central_thing()") for name in "cdef"} | {
+    mentions = {name: count_used_names("central_thing()") for name in "cdef"} | {
         "a": Counter(),
         "b": Counter(),
     }
@@ -33,10 +33,10 @@ def test_what_many_files_mention_comes_before_what_none_does():
 
 def test_a_mention_by_a_file_that_matters_weighs_more():
     every = [define("core", "from_core"), define("edge", "from_edge"), define("hub", "hub_thing")]
-    mentions = {name: mentioned_names("hub_thing()") for name in ("u1", "u2", "u3", "u4")}
+    mentions = {name: count_used_names("hub_thing()") for name in ("u1", "u2", "u3", "u4")}
     mentions |= {
-        "hub": mentioned_names("from_core()"),
-        "u5": mentioned_names("from_edge()"),
+        "hub": count_used_names("from_core()"),
+        "u5": count_used_names("from_edge()"),
         "core": Counter(),
         "edge": Counter(),
     }
@@ -49,14 +49,14 @@ def test_a_name_that_a_file_only_mentions_itself_is_no_vote():
     mentions = {
         "a": Counter({"busy_thing": 99}),
         "b": Counter(),
-        "c": mentioned_names("import other_thing"),
+        "c": count_used_names("import other_thing"),
     }
     assert rank_definitions_by_mentions(every, mentions)[0].name == "other_thing"
 
 
 def test_prose_and_parameters_are_no_votes_but_calls_types_and_imports_are():
     text = "from core import alpha_one\n# a path and some text\ndef f(name): Store.load(name)\nuse other::thing;\n"
-    assert mentioned_names(text) == Counter(
+    assert count_used_names(text) == Counter(
         {"from": 1, "core": 1, "import": 1, "alpha_one": 1, "Store": 1, "load": 1}
         | {"use": 1, "other": 1, "thing": 1}
     )
@@ -96,9 +96,9 @@ def test_the_map_fits_its_tokens_and_one_more_would_not(every, tokens):
 
 PROGRAM = """
 from collections import Counter
-from handtools.tools.reading.repository_map import MappedDefinition, rank_definitions_by_mentions, mentioned_names
+from handtools.tools.reading.repository_map import MappedDefinition, rank_definitions_by_mentions, count_used_names
 every = [MappedDefinition(f"f{n}", f"name_{n % 7}", 1, "") for n in range(30)]
-mentions = {f"f{n}": mentioned_names(" ".join(f"name_{k}()" for k in range(n % 5))) for n in range(30)}
+mentions = {f"f{n}": count_used_names(" ".join(f"name_{k}()" for k in range(n % 5))) for n in range(30)}
 print(rank_definitions_by_mentions(every, mentions))
 """
 
