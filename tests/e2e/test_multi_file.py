@@ -33,10 +33,10 @@ class Meddled(LocalFiles):
 
     meddle = None
 
-    def perform(self, steps):
+    def perform(self, steps, *, synced=True):
         if self.meddle is not None:
             self.meddle()
-        super().perform(steps)
+        super().perform(steps, synced=synced)
 
 
 @pytest.mark.parametrize("target", [0, 13, 25, 32])

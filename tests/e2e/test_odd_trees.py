@@ -81,14 +81,18 @@ async def test_folders_nested_without_end_land_are_undone_and_redone(base):
 
 @contextmanager
 def counted_lines():
-    """Counts how often each line of ours runs, in all threads that start inside; not those that wait for time."""
+    """Counts how often each line of ours runs, in all threads that start inside.
+
+    Not in lines that wait for time, and not in threads that look ahead or sync beside the calls.
+    """
     counts = Counter()
     here = os.path.dirname(handtools.__file__)
     waiting = {"running_calls.py", "running_process.py"}
 
     def trace(frame, event, _argument):
         path = frame.f_code.co_filename
-        if not path.startswith(here) or os.path.basename(path) in waiting:
+        beside = threading.current_thread().name in {"handtools-look-ahead", "handtools-file-syncs"}
+        if not path.startswith(here) or os.path.basename(path) in waiting or beside:
             return None
         if event == "line":
             counts[f"{path.removeprefix(here)}:{frame.f_lineno}"] += 1

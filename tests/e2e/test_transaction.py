@@ -181,6 +181,8 @@ async def test_protected_paths_wait_for_a_person_and_private_ones_that_were_ther
 class Meddling:
     """A capture during which a person is at work."""
 
+    has_isolated_writes = True
+
     def __init__(self, inner, act):
         self.inner, self.act = inner, act
 

@@ -365,6 +365,8 @@ def _check_sandbox(root: Path) -> Iterator[DoctorCheckResult]:
         yield _broken_result("sandbox", str(failure), step)
         yield _check_container_runner()
         return
+    finally:
+        forget_passed_probes()
     step = "Install bubblewrap, or allow user namespaces."
     if not has_supervisors():
         step = "Use a container engine if possible: --runner container."

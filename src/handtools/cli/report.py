@@ -87,13 +87,12 @@ def report(
 
 
 def _last_session(journal: WorkspaceJournal) -> str | None:
-    """The last session with calls by an agent, or the last one at all; None if nothing is recorded."""
-    names = [each.name for each in journal.calls.sessions()]
-    for name in names:
-        calls = journal.calls.page(session=name, limit=OWN_CALLS_LOOKED_AT)
+    """The last session with calls by an agent; None if there is none."""
+    for session in journal.calls.sessions():
+        calls = journal.calls.page(session=session.name, limit=OWN_CALLS_LOOKED_AT)
         if any(call.agent != PERSON_AGENT_NAME for call in calls):
-            return name
-    return names[0] if names else None
+            return session.name
+    return None
 
 
 def reported_call(journal: WorkspaceJournal, logged: "LoggedCall") -> "ReportedCall":
