@@ -274,7 +274,7 @@ class GuardedFiles:
             return
         located = path if path in self.read_nodes else self.workspace.files.locate(path)
         node = self.workspace.recent.node(located, data)
-        if shown is None:
+        if shown is None or self._known_digest(located) in {None, node.digest}:
             self.known_nodes[located] = node
         else:
             await to_thread.run_sync(self._learn, located, node, shown)
@@ -415,10 +415,7 @@ class GuardedFiles:
 
     def _learn_own_change(self, path: str, before: Node | None, after: Node) -> None:
         """Record a file as the agent changed it; what someone else changed in it stays unseen."""
-        known = self.known_nodes.get(path)
-        digest = (
-            self.workspace.journal.entries.seen_digest(self.call, path) if known is None else known.digest
-        )
+        digest = self._known_digest(path)
         if (
             digest is None
             or before is None
@@ -443,6 +440,10 @@ class GuardedFiles:
             return data
         seen = self.read_nodes[located] = self.workspace.recent.node(located, data)
         return seen.data
+
+    def _known_digest(self, located: str) -> str | None:
+        known = self.known_nodes.get(located)
+        return known.digest if known else self.workspace.journal.entries.seen_digest(self.call, located)
 
     def _known_bytes(self, located: str) -> bytes | None:
         known = self.known_nodes.get(located)
